@@ -1,0 +1,45 @@
+//! What the orchestrator and the agent say to each other.
+//!
+//! The orchestrator puts one [`GuestPlan`] into the guest's initramfs. The agent carries it out and
+//! writes one [`Event`] per line (JSON, at most [`MAX_LINE_BYTES`]), over an SSH channel in timed
+//! runs and over a second serial port in exact ones. The last line is [`Event::End`], which repeats
+//! the plan's nonce and proves by count and checksum that every line before it arrived unchanged.
+
+mod event;
+mod facts;
+mod knobs;
+mod plan;
+mod transcript;
+mod workload;
+mod workloads;
+
+pub use event::{Event, Phase, Sample, TrialProblem, Unit};
+pub use facts::{CpuFacts, Facts, NodeFacts, Topology, TopologyNode};
+pub use knobs::{KnobKind, KnobReading, Knobs};
+pub use plan::{CommandSpec, GuestPlan, MetricSource, MetricSpec, Monitor, TrialSpec};
+pub use transcript::{End, Transcript, TranscriptError};
+pub use workload::{
+    Better, MetricInfo, Parallelism, ParamInfo, ParamKind, WorkloadInfo, WorkloadParams,
+};
+pub use workloads::{COMMAND, WORKLOADS, workload};
+
+/// Version of requests and events; a guest that speaks another one is refused.
+pub const PROTOCOL: u32 = 1;
+
+/// The longest line either side may send, newline included.
+pub const MAX_LINE_BYTES: usize = 64 * 1024;
+
+/// Where the plan lies inside the guest.
+pub const PLAN_PATH: &str = "/kduel/plan.json";
+
+/// Where the user's own files lie inside the guest, as they were named on the host.
+pub const FILES_DIR: &str = "/kduel/files";
+
+/// The agent's own place inside the guest.
+pub const AGENT_PATH: &str = "/kduel/agent";
+
+/// One module per line, in load order, as absolute paths inside the guest.
+pub const MODULES_LIST: &str = "/kduel/modules.list";
+
+/// The line that the agent prints on the console when SSH can be reached, before the plan's nonce.
+pub const READY_MARKER: &str = "kduel-agent: ready ";

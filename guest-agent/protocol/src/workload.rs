@@ -1,0 +1,105 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A workload's parameters by name, in units of [`ParamKind`].
+pub type WorkloadParams = BTreeMap<String, serde_json::Value>;
+
+/// Which direction of a metric is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Better {
+    Lower,
+    Higher,
+}
+
+/// What there is to say about a workload before it runs. The agent has the code behind it.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkloadInfo {
+    /// As written in the document.
+    pub name: &'static str,
+    /// One line: what one operation is.
+    pub measures: &'static str,
+    /// What one operation is, as a noun: `fork+exit`.
+    pub operation: &'static str,
+    /// First is primary.
+    pub metrics: &'static [MetricInfo],
+    /// In the order they are explained.
+    pub params: &'static [ParamInfo],
+    /// Whether it uses more than one CPU at a time.
+    pub parallel: Parallelism,
+    /// Where the definition comes from.
+    pub source: &'static str,
+    /// What else the definition fixes.
+    pub notes: &'static str,
+    /// The suites it belongs to.
+    pub suites: &'static [&'static str],
+    /// Iterations kept by default.
+    pub iterations: u32,
+    /// Iterations dropped by default.
+    pub warmup: u32,
+    /// Shortest iteration by default, in milliseconds.
+    pub min_interval_ms: u32,
+}
+
+/// A metric that a workload gives.
+#[derive(Debug, Clone, Copy)]
+pub struct MetricInfo {
+    /// `time`, `throughput`, ….
+    pub name: &'static str,
+    /// `ns`, `1/s`, ….
+    pub unit: &'static str,
+    /// Which direction is better.
+    pub better: Better,
+    /// Primary metrics decide a run; the others are shown beside them.
+    pub primary: bool,
+}
+
+/// How many CPUs a workload wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parallelism {
+    /// One task runs at a time.
+    Serial,
+    /// Several tasks run at a time if there are CPUs.
+    Parallel,
+}
+
+/// A parameter of a workload.
+#[derive(Debug, Clone, Copy)]
+pub struct ParamInfo {
+    /// As written in the document.
+    pub name: &'static str,
+    /// What values it takes.
+    pub kind: ParamKind,
+    /// One value, or several separated by commas: a sweep.
+    pub default: &'static str,
+    /// One line.
+    pub help: &'static str,
+}
+
+/// What values a parameter takes, and as what it travels in [`WorkloadParams`].
+#[derive(Debug, Clone, Copy)]
+pub enum ParamKind {
+    /// An integer within these bounds, both included; travels as a number.
+    Integer {
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+    },
+    /// A size such as `4K`, binary; travels as a number of bytes.
+    Bytes {
+        /// Smallest, in bytes.
+        min: u64,
+        /// Largest, in bytes.
+        max: u64,
+    },
+    /// A duration such as `60ms`; travels as a number of nanoseconds.
+    Duration {
+        /// Largest, in nanoseconds.
+        max_ns: u64,
+    },
+    /// One of these words; travels as a string.
+    Choice(&'static [&'static str]),
+}

@@ -1,0 +1,234 @@
+//! The list of workloads. Definitions come from the sources named; no code of theirs was used.
+
+use crate::{Better, MetricInfo, Parallelism, ParamInfo, ParamKind, WorkloadInfo};
+
+/// The name of the workload that runs the user's own benchmark.
+pub const COMMAND: &str = "command";
+
+/// Finds a workload by its name.
+pub fn workload(name: &str) -> Option<&'static WorkloadInfo> {
+    WORKLOADS.iter().find(|info| info.name == name)
+}
+
+const TIME: MetricInfo =
+    MetricInfo { name: "time", unit: "ns", better: Better::Lower, primary: true };
+
+const TIME_ONLY: &[MetricInfo] = &[TIME];
+
+const fn info(name: &'static str, operation: &'static str, measures: &'static str) -> WorkloadInfo {
+    WorkloadInfo {
+        name,
+        measures,
+        operation,
+        metrics: TIME_ONLY,
+        params: &[],
+        parallel: Parallelism::Serial,
+        source: "",
+        notes: "",
+        suites: &["micro"],
+        iterations: 5,
+        warmup: 2,
+        min_interval_ms: 200,
+    }
+}
+
+const LAT_PROC_NOTES: &str = "fork(2) and execve(2) themselves, never vfork or clone with CLONE_VM, from a \
+     freshly exec'd single-threaded child of the agent; its mappings are part of the definition.";
+
+/// Every workload, in the order `kduel workloads` lists them.
+pub const WORKLOADS: &[WorkloadInfo] = &[
+    WorkloadInfo {
+        source: "after lat_proc fork of lmbench (lat_proc-like; numbers are not lmbench's)",
+        notes: LAT_PROC_NOTES,
+        ..info("fork-exit", "fork+exit", "fork a child that calls _exit at once, wait for it")
+    },
+    WorkloadInfo {
+        source: "after lat_proc exec of lmbench (lat_proc-like; numbers are not lmbench's)",
+        notes: LAT_PROC_NOTES,
+        ..info(
+            "fork-exec",
+            "fork+execve",
+            "fork a child that execs a tiny static program, wait for it",
+        )
+    },
+    WorkloadInfo {
+        source: "after lat_proc shell of lmbench (lat_proc-like; numbers are not lmbench's)",
+        notes: LAT_PROC_NOTES,
+        ..info(
+            "fork-shell",
+            "fork+sh -c",
+            "fork a child that execs sh -c of a tiny program, wait for it",
+        )
+    },
+    WorkloadInfo {
+        params: &[ParamInfo {
+            name: "call",
+            kind: ParamKind::Choice(&[
+                "getppid",
+                "read-1",
+                "read-4k",
+                "write-1",
+                "write-4k",
+                "open-close",
+                "stat",
+            ]),
+            default: "getppid,read-1,read-4k,write-1,write-4k,open-close,stat",
+            help: "which call; read is from /dev/zero, write to /dev/null, open and stat of a file on tmpfs",
+        }],
+        source: "after lat_syscall of lmbench (lat_syscall-like) and perf bench syscall basic",
+        notes: "raw system calls, no C library between; getppid because C libraries may cache getpid",
+        ..info("syscall", "system call", "one system call in a loop")
+    },
+    WorkloadInfo {
+        params: &[ParamInfo {
+            name: "bytes",
+            kind: ParamKind::Bytes { min: 1, max: 65536 },
+            default: "4",
+            help: "message size",
+        }],
+        source: "after perf bench sched pipe: two tasks, one word there and back over two pipes",
+        notes: "two processes, not pinned; one operation is one round trip, so two wake-ups",
+        ..info(
+            "pipe-roundtrip",
+            "round trip",
+            "a message to another process and back over two pipes",
+        )
+    },
+    WorkloadInfo {
+        params: &[ParamInfo {
+            name: "tasks",
+            kind: ParamKind::Integer { min: 2, max: 256 },
+            default: "2",
+            help: "processes in the ring",
+        }],
+        source: "after lat_ctx of lmbench (lat_ctx-like, working set 0) and context1 of UnixBench",
+        notes: "a token of one byte goes round a ring of pipes; pipe cost is part of the time; all tasks on one CPU",
+        ..info("context-switch", "hand-over", "a token handed to the next of a ring of processes")
+    },
+    WorkloadInfo {
+        params: &[ParamInfo {
+            name: "kind",
+            kind: ParamKind::Choice(&["anonymous", "file", "copy-on-write"]),
+            default: "anonymous,file,copy-on-write",
+            help: "what is touched: fresh anonymous memory, a mapped file in the page cache, memory shared with a parent",
+        }],
+        source: "after page_fault1 to page_fault3 of will-it-scale and lat_pagefault of lmbench",
+        notes: "4 KiB pages (MADV_NOHUGEPAGE); mapping and unmapping happen outside the timed part",
+        ..info("page-fault", "page fault", "the first touch of a page")
+    },
+    WorkloadInfo {
+        params: &[ParamInfo {
+            name: "bytes",
+            kind: ParamKind::Bytes { min: 4096, max: 1 << 28 },
+            default: "64K",
+            help: "length of the mapping; every page is written once",
+        }],
+        source: "after mmap1 of will-it-scale and lat_mmap of lmbench",
+        notes: "private anonymous, 4 KiB pages",
+        ..info(
+            "mmap-munmap",
+            "mmap+touch+munmap",
+            "map anonymous memory, write to each page, unmap it",
+        )
+    },
+    WorkloadInfo {
+        parallel: Parallelism::Parallel,
+        source: "after perf bench futex wake, reduced to one waiter; round trip as in lat_ctx",
+        notes: "two threads take turns through two futex words; one operation is one round trip, so two wake-ups",
+        ..info(
+            "futex-wake",
+            "round trip",
+            "one thread wakes another through a futex and is woken back",
+        )
+    },
+    WorkloadInfo {
+        params: &[
+            ParamInfo {
+                name: "interval",
+                kind: ParamKind::Duration { max_ns: 10_000_000_000 },
+                default: "60ms",
+                help: "quiet time before each move; back to back the kernel's lock stays in writer mode and hides the wait",
+            },
+            ParamInfo {
+                name: "moves",
+                kind: ParamKind::Integer { min: 1, max: 100_000 },
+                default: "5",
+                help: "operations per iteration",
+            },
+        ],
+        source: "after perf stat --repeat of cgexec -g cpu:test sh -c exit, in the report of the cgroup RCU patch",
+        notes: "the child writes its own pid to cgroup.procs of a cgroup2 child group and execs sh -c exit; \
+                timed from before fork to after wait; every single operation is kept",
+        suites: &[],
+        warmup: 1,
+        ..info("cgroup-exec", "move+exec", "fork, move to a cgroup, exec sh -c exit, wait")
+    },
+    WorkloadInfo {
+        params: &[
+            ParamInfo {
+                name: "groups",
+                kind: ParamKind::Integer { min: 1, max: 100 },
+                default: "10",
+                help: "groups of senders and receivers",
+            },
+            ParamInfo {
+                name: "fds",
+                kind: ParamKind::Integer { min: 1, max: 100 },
+                default: "20",
+                help: "senders per group, and as many receivers",
+            },
+            ParamInfo {
+                name: "loops",
+                kind: ParamKind::Integer { min: 1, max: 1_000_000 },
+                default: "100",
+                help: "messages from each sender to each receiver of its group",
+            },
+            ParamInfo {
+                name: "bytes",
+                kind: ParamKind::Bytes { min: 1, max: 1 << 20 },
+                default: "100",
+                help: "message size",
+            },
+            ParamInfo {
+                name: "mode",
+                kind: ParamKind::Choice(&["process", "thread"]),
+                default: "process",
+                help: "what senders and receivers are",
+            },
+            ParamInfo {
+                name: "channel",
+                kind: ParamKind::Choice(&["socket", "pipe"]),
+                default: "socket",
+                help: "what messages go through: AF_UNIX stream pairs or pipes",
+            },
+        ],
+        metrics: &[
+            TIME,
+            MetricInfo { name: "elapsed", unit: "s", better: Better::Lower, primary: false },
+        ],
+        parallel: Parallelism::Parallel,
+        source: "after hackbench of rt-tests and perf bench sched messaging, same defaults",
+        notes: "timed from the start signal to the last exit, start-up untimed; an iteration is one whole \
+                run, `elapsed` is its wall time and `time` that divided by the messages",
+        suites: &[],
+        iterations: 3,
+        warmup: 1,
+        ..info("hackbench", "message", "groups of senders and receivers that pass messages")
+    },
+    WorkloadInfo {
+        params: &[ParamInfo {
+            name: "repeat",
+            kind: ParamKind::Integer { min: 1, max: 1_000_000 },
+            default: "1",
+            help: "executions per iteration; without metrics of its own the mean is taken",
+        }],
+        source: "the user's own program",
+        notes: "keys: argv, files, env, setup, teardown, repeat, cpus, cgroup, nice, metrics [{name, unit, better, \
+                regex | json-pointer}]; without metrics: time, user-time, system-time (ns) and context-switches",
+        parallel: Parallelism::Parallel,
+        suites: &[],
+        warmup: 1,
+        min_interval_ms: 0,
+        ..info(COMMAND, "execution", "a program of your own, started and waited for")
+    },
+];

@@ -1,0 +1,55 @@
+//! One guest: from a specification to a machine that is ready, or to a failure.
+
+mod spec;
+
+pub use spec::{Accel, Deadlines, ExecEnd, GuestSpec, Listener, SshIdentity, Watch};
+
+use crate::fault::Failure;
+
+/// The five verbs of a guest. All block, all keep to the deadlines of their [`GuestSpec`], and all
+/// return early with [`crate::fault::FailureClass::Interrupted`] once [`Watch::stop`] is set.
+///
+/// QEMU is one implementation, a scripted fake the other.
+pub trait Machine {
+    /// Starts the guest and waits until the agent says that it is ready.
+    ///
+    /// # Errors
+    ///
+    /// What happened instead; the guest is then already gone.
+    fn boot(&mut self) -> Result<(), Failure>;
+
+    /// Writes `content` to `path` inside the guest.
+    ///
+    /// # Errors
+    ///
+    /// The connection failed, or the guest refused.
+    fn push(&mut self, path: &str, content: &[u8]) -> Result<(), Failure>;
+
+    /// Runs `command` by the guest's shell and hands over each line of its standard output.
+    ///
+    /// `on_line` may return a failure of its own, which ends the command.
+    ///
+    /// # Errors
+    ///
+    /// What happened to the guest or the connection. A crash on the console wins over a lost
+    /// connection. That a command ended with a status or a signal is no error here.
+    fn exec(
+        &mut self,
+        command: &str,
+        on_line: &mut dyn FnMut(&str) -> Result<(), Failure>,
+    ) -> Result<ExecEnd, Failure>;
+
+    /// What can be learnt from outside about a guest that hangs: registers, run state.
+    fn diagnose(&mut self) -> Vec<String>;
+
+    /// Switches the guest off and proves that nothing of it is left. May be called in any state and
+    /// more than once.
+    ///
+    /// # Errors
+    ///
+    /// Something survived, or the console shows a crash that came after the last command.
+    fn stop(&mut self) -> Result<(), Failure>;
+
+    /// The console so far: its first part, and its last part if it was longer than the bound. Raw.
+    fn console(&self) -> String;
+}

@@ -1,0 +1,1 @@
+//! The host: what it has, what really works on it.

@@ -1,0 +1,3 @@
+//! The command `kduel`.
+
+fn main() {}

@@ -1,0 +1,97 @@
+//! What a run will do, decided before it starts: blocks, trials, order, seeds. Touches nothing.
+
+use kduel_protocol::{Knobs, Monitor, Topology, TrialSpec};
+use serde::{Deserialize, Serialize};
+
+use crate::config::KernelSpec;
+
+/// Everything that was decided before the first boot. Stored as `plan.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Plan {
+    /// `kduel-plan/1`.
+    pub format: String,
+    /// What is measured.
+    pub measure: Measure,
+    /// Draws orders and layout seeds; recorded so that a resumed run goes on with the same schedule.
+    pub seed: u64,
+    /// One look at the end with Student's t instead of the rank interval.
+    pub quick: bool,
+    /// Sides may be the same kernel with the same knobs: an A/A run.
+    pub aa: bool,
+    /// In order.
+    pub experiments: Vec<PlannedExperiment>,
+}
+
+/// The format of [`Plan`].
+pub const PLAN_FORMAT: &str = "kduel-plan/1";
+
+/// What is measured; one run has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// Wall time in the guest; several boots per side.
+    Time,
+    /// Instructions in a deterministic guest.
+    Instructions,
+}
+
+/// One experiment: sides that are compared under the same workloads and topology.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PlannedExperiment {
+    /// As named in the document, `adhoc` without one.
+    pub name: String,
+    /// Base first; at least two.
+    pub sides: Vec<PlannedSide>,
+    /// What the guests look like.
+    pub topology: Topology,
+    /// What the user called it: `1s1c`, `numa-4x4`.
+    pub topology_name: String,
+    /// What runs in every boot, in this order.
+    pub trials: Vec<TrialSpec>,
+    /// Files of the user's own that go into every guest: path on the host, path in the guest.
+    pub files: Vec<UserFile>,
+    /// What is read beside the samples.
+    pub monitors: Vec<Monitor>,
+    /// The longest wait for an idle guest, in seconds.
+    pub settle_s: u32,
+    /// One boot of every side each, in order.
+    pub blocks: Vec<Block>,
+}
+
+/// One side of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PlannedSide {
+    /// `base`, `patched`, ….
+    pub name: String,
+    /// What the user called the kernel: a name of the document or a SPEC.
+    pub kernel_name: String,
+    /// Where the kernel comes from.
+    pub kernel: KernelSpec,
+    /// What makes the side differ besides.
+    pub knobs: Knobs,
+}
+
+/// A file of the user's own that goes into every guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct UserFile {
+    /// Absolute path on the host.
+    pub host: String,
+    /// Absolute path in the guest.
+    pub guest: String,
+}
+
+/// One boot of every side at one time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Block {
+    /// From 0.
+    pub index: usize,
+    /// Indices into [`PlannedExperiment::sides`], in boot order.
+    pub order: Vec<usize>,
+    /// Mixed into the guests' random pools; the same for all sides of the block.
+    pub layout_seed: u64,
+}

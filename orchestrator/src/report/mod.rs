@@ -1,0 +1,1 @@
+//! Comparisons as text and as JSON. Pure.

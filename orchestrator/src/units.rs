@@ -1,0 +1,1 @@
+//! Sizes and durations: read as people write them, printed as people read them.
