@@ -50,6 +50,8 @@ impl fmt::Display for Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureClass {
+    /// An argument that names nothing, or too much.
+    Usage,
     /// The kernel panicked, oopsed or hit a BUG.
     Panic,
     /// The kernel ran out of memory and killed the agent, or panicked for it.
@@ -98,6 +100,8 @@ pub enum FailureClass {
     TopologyMismatch,
     /// A side turned out to be the same as the base.
     SidesSame,
+    /// The kernel that was named cannot be had, or is nothing that can be booted here.
+    KernelUnusable,
     /// A file, a disk, a lock of the host.
     HostIo,
     /// The user stopped it.
@@ -110,6 +114,7 @@ impl FailureClass {
     /// Whose fault a failure of this class is.
     pub fn fault(self) -> Fault {
         match self {
+            Self::Usage => Fault::Config,
             Self::Panic
             | Self::OutOfMemory
             | Self::SilentHang
@@ -134,7 +139,7 @@ impl FailureClass {
             | Self::OutputMalformed
             | Self::WorkloadFailed
             | Self::Unsupported => Fault::Workload,
-            Self::KnobNotTaken | Self::SidesSame => Fault::Config,
+            Self::KnobNotTaken | Self::SidesSame | Self::KernelUnusable => Fault::Config,
             Self::Internal => Fault::Internal,
         }
     }
@@ -142,6 +147,7 @@ impl FailureClass {
     /// The class in words, as the subject of a sentence's end: `side patched: kernel panicked`.
     pub fn words(self) -> &'static str {
         match self {
+            Self::Usage => "wrong usage",
             Self::Panic => "kernel panicked",
             Self::OutOfMemory => "guest ran out of memory",
             Self::SilentHang => "guest hangs silently",
@@ -166,6 +172,7 @@ impl FailureClass {
             Self::KnobNotTaken => "a knob did not take",
             Self::TopologyMismatch => "guest sees another topology",
             Self::SidesSame => "sides are the same",
+            Self::KernelUnusable => "kernel cannot be used",
             Self::HostIo => "host file operation failed",
             Self::Interrupted => "interrupted",
             Self::Internal => "internal error",

@@ -1,3 +1,5 @@
 //! The command `kduel`.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    kduel::cli::main().into()
+}

@@ -1,2 +1,89 @@
-//! .
-fn main() {}
+//! `cargo xtask`: set-up, build, demo, tests and benchmarks of kduel.
+
+mod bench;
+mod build;
+mod demo;
+mod elf;
+mod setup;
+mod shell;
+mod steps;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::build::Profile;
+use crate::setup::Purpose;
+
+/// Set-up, build, demo, tests and benchmarks of kduel.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install what is missing on this machine
+    Setup {
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Build kduel and its static agent
+    Build {
+        /// With optimisation (the default)
+        #[arg(long, conflicts_with = "debug")]
+        release: bool,
+        /// Without optimisation
+        #[arg(long)]
+        debug: bool,
+    },
+    /// Set up, build, and compare three kernels
+    Demo,
+    /// Set up, then format, lint, licences and all tests
+    Test {
+        /// Also the tests that take long (their names begin with `all_`)
+        #[arg(long)]
+        all: bool,
+    },
+    /// Measure kduel itself
+    Bench {
+        /// What
+        what: Bench,
+        /// Boots of each
+        #[arg(long, default_value_t = 5)]
+        boots: usize,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Bench {
+    /// From start to the first sample, beside virtme-ng running `uname -r`
+    Boot,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> Result<()> {
+    match task {
+        Task::Setup { yes } => setup::setup(Purpose::Testing, !yes),
+        Task::Build { release: _, debug: true } => build::build(Profile::Debug),
+        Task::Build { .. } => build::build(Profile::Release),
+        Task::Demo => demo::demo(),
+        Task::Test { all } => test::test(all),
+        Task::Bench { what: Bench::Boot, boots } => bench::boot(boots),
+    }
+}

@@ -33,7 +33,11 @@ const fn info(name: &'static str, operation: &'static str, measures: &'static st
 }
 
 const LAT_PROC_NOTES: &str = "fork(2) and execve(2) themselves, never vfork or clone with CLONE_VM, from a \
-     freshly exec'd single-threaded child of the agent; its mappings are part of the definition.";
+     freshly exec'd single-threaded child of the agent; its mappings are part of the definition. The tiny \
+     program is the agent itself (static), which leaves by _exit before the language's start-up.";
+
+const FORK_SHELL_NOTES: &str = "as fork-exec, with /bin/sh -c between; whether the shell execs, forks or vforks for the \
+     program is the shell's affair, so both sides must have the same one.";
 
 /// Every workload, in the order `kduel workloads` lists them.
 pub const WORKLOADS: &[WorkloadInfo] = &[
@@ -53,7 +57,7 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
     },
     WorkloadInfo {
         source: "after lat_proc shell of lmbench (lat_proc-like; numbers are not lmbench's)",
-        notes: LAT_PROC_NOTES,
+        notes: FORK_SHELL_NOTES,
         ..info(
             "fork-shell",
             "fork+sh -c",
@@ -110,10 +114,10 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
             name: "kind",
             kind: ParamKind::Choice(&["anonymous", "file", "copy-on-write"]),
             default: "anonymous,file,copy-on-write",
-            help: "what is touched: fresh anonymous memory, a mapped file in the page cache, memory shared with a parent",
+            help: "what is written to: fresh anonymous memory, a shared mapping of a tmpfs file, memory shared with a forked process",
         }],
         source: "after page_fault1 to page_fault3 of will-it-scale and lat_pagefault of lmbench",
-        notes: "4 KiB pages (MADV_NOHUGEPAGE); mapping and unmapping happen outside the timed part",
+        notes: "4 KiB pages (PR_SET_THP_DISABLE), 1024 of them per mapping; mapping, unmapping and forking are not timed",
         ..info("page-fault", "page fault", "the first touch of a page")
     },
     WorkloadInfo {
@@ -124,7 +128,7 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
             help: "length of the mapping; every page is written once",
         }],
         source: "after mmap1 of will-it-scale and lat_mmap of lmbench",
-        notes: "private anonymous, 4 KiB pages",
+        notes: "private anonymous, 4 KiB pages (PR_SET_THP_DISABLE)",
         ..info(
             "mmap-munmap",
             "mmap+touch+munmap",

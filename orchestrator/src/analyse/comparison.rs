@@ -69,3 +69,17 @@ pub enum Verdict {
     /// Shown equivalent within the margin.
     NoChange,
 }
+
+impl Verdict {
+    /// As it is said in a sentence.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Fails => "fails",
+            Self::Regression => "regression",
+            Self::Invalid => "invalid",
+            Self::Inconclusive => "inconclusive",
+            Self::Improvement => "improvement",
+            Self::NoChange => "no change",
+        }
+    }
+}

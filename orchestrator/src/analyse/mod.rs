@@ -1,5 +1,24 @@
 //! From the samples of the sides to one comparison per series. Pure.
 
 mod comparison;
+mod decide;
+mod distribution;
+mod failures;
+mod label;
+mod margin;
+mod pairing;
+mod run;
+mod series;
+mod sides;
+#[cfg(test)]
+mod tests;
+mod warnings;
 
 pub use comparison::{Comparison, SeriesName, Verdict};
+pub use decide::{Answer, Question, decide};
+pub use distribution::DistributionSummary;
+pub use failures::FailureGroup;
+pub use label::workload_label;
+pub use margin::default_margin;
+pub use run::{Analysis, PairCount, analyse, count_pairs};
+pub use sides::{SideSummary, cmdline_words, sides_same};

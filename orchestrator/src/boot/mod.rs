@@ -1,7 +1,23 @@
 //! One guest: from a specification to a machine that is ready, or to a failure.
 
+pub mod console;
+pub mod crash;
+pub mod fake;
+mod guest_user;
+mod handles;
+mod launch;
+pub mod lines;
+pub mod process;
+pub mod qemu;
+pub mod qemu_args;
+pub mod qmp;
 mod spec;
+pub mod ssh;
+mod terminal;
+pub mod vigil;
 
+pub use fake::FakeMachine;
+pub use qemu::QemuMachine;
 pub use spec::{Accel, Deadlines, ExecEnd, GuestSpec, Listener, SshIdentity, Watch};
 
 use crate::fault::Failure;

@@ -1,1 +1,165 @@
 //! The command line: one file per subcommand.
+
+pub mod args;
+mod doctor;
+mod error;
+mod kernels;
+mod logging;
+pub mod plan;
+mod prepare;
+mod report;
+mod run;
+mod runs;
+mod shell;
+mod signals;
+mod watch;
+mod workloads;
+
+use std::io::IsTerminal;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::boot::Accel;
+use crate::config::{self, DEFAULT_DOCUMENT, Environment};
+use crate::exit_code;
+use crate::host::Qemu;
+use crate::plan::{PlannedExperiment, PlannedSide};
+use crate::run::nominal_command_line;
+
+pub use error::CliError;
+
+/// Boots two Linux kernels side by side and says which does better, by how much, and how sure that is.
+#[derive(Debug, Parser)]
+#[command(name = "kduel", version, max_term_width = 100, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  kduel run -a debian:bookworm -b debian:trixie -w fork-exit
+  kduel run -a debian:bookworm -b debian:trixie -- ./bench -n 1000
+  kduel run                      every experiment of ./kernels.yaml
+  kduel plan fork                what `kduel run fork` would do; touches nothing
+  kduel report --format json     the latest run again
+
+Exit codes: 0 done and no regression, 1 regression, 2 usage or document, 3 inconclusive (with
+--strict), 4 nothing selected, 5 a kernel under test failed, 69 rig, 70 internal, 130 interrupted.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Compare kernels: from the document, or ad hoc with -a, -b and -w.
+    Run(Box<run::RunCommand>),
+    /// Print what `run` with the same arguments would do; touches nothing.
+    #[command(after_help = args::RUN_EXAMPLES)]
+    Plan(Box<args::RunArgs>),
+    /// Say whether this host is fit, and which accelerator really works.
+    Doctor(doctor::DoctorArgs),
+    /// List, fetch, lock and show kernels.
+    Kernels(kernels::KernelsArgs),
+    /// List the workloads, or explain one.
+    #[command(after_help = workloads::EXAMPLES)]
+    Workloads(workloads::WorkloadsArgs),
+    /// List, label and remove stored runs.
+    Runs(runs::RunsArgs),
+    /// Print the report of a stored run again.
+    Report(report::ReportArgs),
+    /// Boot one guest of a side and log in.
+    Shell(shell::ShellArgs),
+    /// Print a completion script for a shell.
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page.
+    Man,
+}
+
+/// Runs the command that the process was started with and gives its exit code.
+pub fn main() -> u8 {
+    let environment = match Environment::read() {
+        Ok(environment) => environment,
+        Err(error) => {
+            eprintln!("kduel: {error}");
+            return exit_code::RIG;
+        }
+    };
+    let matches = Cli::command().get_matches();
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    match dispatch(cli.command, &environment) {
+        Ok(code) => code,
+        Err(error) => {
+            error.print();
+            error.exit_code()
+        }
+    }
+}
+
+fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError> {
+    match command {
+        Command::Run(args) => run::run(&args, environment),
+        Command::Plan(args) => show_plan(&args, environment),
+        Command::Doctor(args) => doctor::run(&args, environment),
+        Command::Kernels(args) => manage_kernels(&args, environment),
+        Command::Workloads(args) => {
+            report::emit(&workloads::render(&args).map_err(CliError::Unknown)?)?;
+            Ok(exit_code::DONE)
+        }
+        Command::Runs(args) => Ok(runs::run(&args, &environment.runs_dir())?),
+        Command::Report(args) => Ok(report::run(&args, &environment.runs_dir())?),
+        Command::Shell(args) => shell::run(&args, environment),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "kduel", &mut std::io::stdout());
+            Ok(exit_code::DONE)
+        }
+        Command::Man => man(),
+    }
+}
+
+fn show_plan(args: &args::RunArgs, environment: &Environment) -> Result<u8, CliError> {
+    let (_, plan) = prepare::planned(args, environment)?;
+    let qemu = Qemu::find(args.qemu.as_deref(), &environment.path).ok();
+    let accel = match &qemu {
+        Some(qemu) => prepare::likely_accel(args.accel, qemu, environment),
+        None => Accel::Tcg,
+    };
+    let command_line = |experiment: &PlannedExperiment, side: &PlannedSide| match &qemu {
+        Some(qemu) => nominal_command_line(qemu, experiment, side, accel),
+        None => vec!["no QEMU was found: see `kduel doctor`".to_owned()],
+    };
+    report::emit(&plan::render(&plan, accel, &command_line))?;
+    Ok(exit_code::DONE)
+}
+
+fn manage_kernels(args: &kernels::KernelsArgs, environment: &Environment) -> Result<u8, CliError> {
+    let document = environment.current_dir.join(DEFAULT_DOCUMENT);
+    let loaded = match document.is_file() {
+        true => Some(config::load(&args::RunArgs::default(), environment)?),
+        false => None,
+    };
+    let kernels = loaded.map(|loaded| loaded.kernels).unwrap_or_default();
+    let lock = document.is_file().then(|| document.with_file_name("kernels.lock"));
+    let watcher = watch::Watcher::new(std::io::stderr().is_terminal(), Default::default());
+    let context = kernels::KernelsContext {
+        provisioner: &prepare::provisioner(environment, &watcher)?,
+        parse: &|word| config::parse_spec(word, environment),
+        kernels: &kernels,
+        lock: lock.as_deref(),
+    };
+    let mut text = Vec::new();
+    let code = kernels::run(args, &context, &mut text);
+    watcher.finish();
+    report::emit(&String::from_utf8_lossy(&text))?;
+    Ok(code)
+}
+
+fn man() -> Result<u8, CliError> {
+    clap_mangen::Man::new(Cli::command())
+        .render(&mut std::io::stdout())
+        .map_err(CliError::Output)?;
+    Ok(exit_code::DONE)
+}

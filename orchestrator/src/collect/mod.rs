@@ -1,5 +1,23 @@
 //! What a run leaves behind: the journal, its folder, and the samples in it.
 
+mod folder;
+#[cfg(test)]
+mod folder_tests;
+mod info;
+mod journal;
+mod list;
 mod record;
+mod reference;
+mod samples;
+#[cfg(test)]
+pub(crate) mod testing;
+mod write;
 
+pub use folder::{RunFolder, StoredRun};
+pub use info::{HostInfo, KernelIdentity, QemuInfo, RUN_FORMAT, RunInfo};
+pub use journal::{Cut, Journal, Recovered, recover};
+pub use list::{ListedRun, list_runs, remove_run, set_label};
 pub use record::{BootOutcome, BootRecord, BootResult, Distribution, Monitored, TrialFailure};
+pub use reference::{RunRef, find_run};
+pub use samples::samples_jsonl;
+pub use write::write_atomically;

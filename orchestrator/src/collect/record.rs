@@ -27,6 +27,9 @@ pub struct BootRecord {
     pub started: jiff::Timestamp,
     /// From start to ready, in milliseconds; absent if it never was.
     pub ready_ms: Option<u64>,
+    /// From start to the first sample, in milliseconds; absent if there was none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub first_sample_ms: Option<u64>,
     /// From start to proof of the end, in milliseconds.
     pub took_ms: u64,
     /// What executed it.
@@ -57,6 +60,9 @@ pub struct BootResult {
     pub settled_ms: u64,
     /// Whether it became idle.
     pub idle: bool,
+    /// What still ran when the wait for it was given up.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub busy: Vec<String>,
     /// In the order they came.
     pub samples: Vec<Sample>,
     /// Per-operation values.

@@ -1,5 +1,32 @@
 //! What the user wrote: the document, SPECs, flags. Checked whole, every complaint at once.
+//!
+//! Text becomes a tree that knows where everything stands (`document.rs`); the flags of an ad-hoc
+//! comparison become the same tree (`adhoc.rs`). The readers of its parts collect complaints in a
+//! `Check` and give checked types.
 
+mod adhoc;
+mod check;
+mod command;
+mod diagnostic;
+mod document;
+pub mod environment;
+mod experiment;
+mod files;
 mod kernel_spec;
+mod kernels;
+mod load;
+mod matrix;
+mod node;
+mod resolve;
+mod sides;
+mod spec;
+mod topologies;
+mod workloads;
 
+pub use diagnostic::{Diagnostic, Diagnostics};
+pub use environment::{Environment, EnvironmentError};
+pub use experiment::{Experiment, Terms};
 pub use kernel_spec::{DebianSpec, KernelSpec};
+pub use load::{DEFAULT_DOCUMENT, Loaded, load, parse_spec};
+pub use spec::SPEC_HELP;
+pub use workloads::{WorkloadUse, defaults};

@@ -1,1 +1,10 @@
 //! The host: what it has, what really works on it.
+
+pub mod accel;
+pub mod apt;
+pub mod inventory;
+pub mod qemu;
+pub mod tool;
+
+pub use accel::{AccelReport, KvmState};
+pub use qemu::{Qemu, Version};

@@ -1,5 +1,16 @@
 //! What a run will do, decided before it starts: blocks, trials, order, seeds. Touches nothing.
 
+mod build;
+pub mod cost;
+mod matrix;
+pub mod random;
+mod schedule;
+pub mod topology;
+
+pub use build::{DEFAULT_PAIRS, QUICK_PAIRS, build};
+pub use matrix::{series_label, shown};
+pub use schedule::blocks;
+
 use kduel_protocol::{Knobs, Monitor, Topology, TrialSpec};
 use serde::{Deserialize, Serialize};
 

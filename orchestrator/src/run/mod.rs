@@ -1,1 +1,28 @@
 //! The dispatcher: boots in the planned order, trials in each, records as they end.
+
+mod agent;
+mod backend;
+mod dispatcher;
+mod guest;
+mod progress;
+mod topology;
+mod trial;
+
+pub use agent::AgentStream;
+pub use backend::Backend;
+pub use dispatcher::{CutShort, Dispatcher, RunEnd};
+pub use guest::{GuestRecipe, nominal_command_line, nonce_of};
+pub use trial::{BootEnd, BootLabel, run_boot};
+
+use crate::collect::BootRecord;
+use crate::fault::Failure;
+
+/// Keeps what a run gives, so that a kill loses at most the boot in flight.
+pub trait Recorder {
+    /// Writes `record` and the boot's raw console, and returns once both are safe on disk.
+    ///
+    /// # Errors
+    ///
+    /// `HostIo`; the records written before stay valid.
+    fn record(&mut self, record: &BootRecord, console: &str) -> Result<(), Failure>;
+}

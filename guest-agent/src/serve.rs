@@ -1,0 +1,128 @@
+//! Carries a plan out and speaks the protocol on standard output.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use kduel_protocol::{Event, GuestPlan, MAX_LINE_BYTES, PROTOCOL, Phase, Transcript};
+
+use crate::{facts, init, knobs, settle, text, trial};
+
+/// Writes events as lines and keeps the transcript that proves them.
+pub struct Lines<W> {
+    out: W,
+    transcript: Transcript,
+}
+
+impl<W: Write> Lines<W> {
+    /// An empty transcript.
+    pub fn new(out: W) -> Self {
+        Self { out, transcript: Transcript::default() }
+    }
+
+    /// Sends one event at once.
+    ///
+    /// # Errors
+    ///
+    /// Nobody reads any more, or the line is longer than the protocol allows.
+    pub fn send(&mut self, event: &Event) -> io::Result<()> {
+        let mut line = serde_json::to_string(event)?;
+        if line.len() >= MAX_LINE_BYTES {
+            let start = text::head(&line, 80);
+            return Err(io::Error::other(format!("a line is too long to send: {start}")));
+        }
+        self.transcript.add(&line, matches!(event, Event::Sample(_)));
+        line.push('\n');
+        self.out.write_all(line.as_bytes())?;
+        self.out.flush()
+    }
+
+    fn end(&mut self, nonce: &str) -> io::Result<()> {
+        let end = self.transcript.end(nonce);
+        self.send(&Event::End(end))
+    }
+}
+
+/// `kduel-agent run`: carries out the plan at `path`. The exit status says whether the end marker
+/// was sent, not how the trials went.
+pub fn run(path: &Path) -> ExitCode {
+    let mut lines = Lines::new(io::stdout());
+    match carry_out(path, &mut lines) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            let _ = writeln!(io::stderr(), "kduel-agent: {message}");
+            let _ = lines.send(&Event::Failed { message: text::head(&message, 4000) });
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// From the first line to the last.
+pub fn carry_out<W: Write>(path: &Path, lines: &mut Lines<W>) -> Result<(), String> {
+    let sending = |error: io::Error| format!("sending an event: {error}");
+    let agent = env!("CARGO_PKG_VERSION").to_owned();
+    lines.send(&Event::Hello { protocol: PROTOCOL, agent }).map_err(sending)?;
+    let text =
+        fs::read_to_string(path).map_err(|error| format!("reading {}: {error}", path.display()))?;
+    let plan = init::read_plan(&text)?;
+    let facts = facts::collect(Path::new("/"));
+    lines.send(&Event::Facts(Box::new(facts))).map_err(sending)?;
+    if set_knobs(&plan, lines).map_err(sending)? {
+        run_trials(&plan, lines).map_err(sending)?;
+    }
+    lines.end(&plan.nonce).map_err(sending)
+}
+
+/// Sets, reads back and reports all knobs; whether every one took.
+fn set_knobs<W: Write>(plan: &GuestPlan, lines: &mut Lines<W>) -> io::Result<bool> {
+    lines.send(&Event::Phase { phase: Phase::Knobs })?;
+    let mut all_took = true;
+    for reading in knobs::apply(&plan.knobs) {
+        all_took &= reading.took;
+        lines.send(&Event::Knob(reading))?;
+    }
+    Ok(all_took)
+}
+
+fn run_trials<W: Write>(plan: &GuestPlan, lines: &mut Lines<W>) -> io::Result<()> {
+    if plan.settle_s > 0 {
+        lines.send(&Event::Phase { phase: Phase::Settling })?;
+        lines.send(&settle::settle(plan.settle_s))?;
+    }
+    lines.send(&Event::Phase { phase: Phase::Trials })?;
+    // What a workload's processes leave behind comes to us, so that it can be ended with the trial.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    for spec in &plan.trials {
+        trial::run(spec, &plan.monitors, &mut |event| lines.send(event))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_is_not_sent() {
+        let mut lines = Lines::new(Vec::new());
+        let message = "x".repeat(MAX_LINE_BYTES);
+        assert!(lines.send(&Event::Failed { message }).is_err());
+        assert!(lines.out.is_empty());
+    }
+
+    #[test]
+    fn the_end_marker_fits_the_bytes_before_it() {
+        let mut lines = Lines::new(Vec::new());
+        lines.send(&Event::Phase { phase: Phase::Knobs }).unwrap();
+        lines.end("n1").unwrap();
+        let text = String::from_utf8(lines.out).unwrap();
+        let mut sent: Vec<&str> = text.lines().collect();
+        let Event::End(end) = serde_json::from_str(sent.pop().unwrap()).unwrap() else {
+            panic!("{text}")
+        };
+        let mut transcript = Transcript::default();
+        sent.iter().for_each(|line| transcript.add(line, false));
+        transcript.check(&end, "n1").unwrap();
+    }
+}

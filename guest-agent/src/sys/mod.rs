@@ -1,0 +1,23 @@
+//! Everything that needs libc or `unsafe`; the rest of the agent goes through here or rustix.
+#![expect(
+    unsafe_code,
+    reason = "fork, execve, wait4, mmap, ioctl and signal sets have no safe form"
+)]
+
+mod early;
+mod memory;
+mod network;
+mod process;
+mod signals;
+
+pub use memory::Mapping;
+pub use network::{default_route, link_up, set_address};
+pub use process::{Ended, Exec, Usage, fork_child, wait, wait_usage};
+pub use signals::{Caught, Signals, default_sigpipe};
+
+use std::io;
+
+/// The result of a C call that answers -1 for an error.
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

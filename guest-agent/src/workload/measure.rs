@@ -1,0 +1,199 @@
+//! Scales, warms up, repeats; says nothing while anything is being timed.
+
+use std::io;
+
+use kduel_protocol::{Event, Monitor, Sample, TrialProblem, TrialSpec};
+
+use super::{Iteration, Workload, build, failed};
+use crate::clock::{self, SECOND_NS};
+use crate::monitor;
+
+/// Values per line of a distribution.
+const CHUNK: usize = 1000;
+
+/// How often progress is told at most: telling wakes the parent up, beside what is measured.
+const TELL_NS: u64 = 2 * SECOND_NS;
+
+type Send<'a> = &'a mut dyn FnMut(&Event) -> io::Result<()>;
+
+/// Measures one trial. Samples are sent when the last iteration is over.
+///
+/// # Errors
+///
+/// The workload's problem; what was measured before it has been sent.
+pub fn measure(
+    trial: &TrialSpec,
+    monitors: &[Monitor],
+    send: Send<'_>,
+) -> Result<(), TrialProblem> {
+    let mut workload = build(trial)?;
+    let mut kept = Vec::new();
+    let outcome = repeat(trial, monitors, workload.as_mut(), send, &mut kept);
+    let finished = workload.finish();
+    for event in &kept {
+        send(event).map_err(|error| failed("sending a sample", error))?;
+    }
+    outcome.and(finished)
+}
+
+fn repeat(
+    trial: &TrialSpec,
+    monitors: &[Monitor],
+    workload: &mut dyn Workload,
+    send: Send<'_>,
+    kept: &mut Vec<Event>,
+) -> Result<(), TrialProblem> {
+    let ops = match workload.fixed_ops() {
+        Some(ops) => ops,
+        None => scale(workload, trial.min_interval_ns)?,
+    };
+    let of = trial.warmup.saturating_add(trial.iterations);
+    let mut told = clock::now_ns();
+    let mut tell = |done: u32| {
+        if clock::now_ns() - told < TELL_NS {
+            return Ok(());
+        }
+        told = clock::now_ns();
+        send(&Event::Progress { trial: trial.id, done, of })
+            .map_err(|error| failed("telling progress", error))
+    };
+    for done in 0..trial.warmup {
+        workload.iterate(ops)?;
+        tell(done + 1)?;
+    }
+    let watch =
+        monitor::Watch::begin(monitors).map_err(|error| failed("reading a monitor", error))?;
+    let mut results = Vec::new();
+    let mut outcome = Ok(());
+    for iteration in 0..trial.iterations {
+        match workload.iterate(ops) {
+            Ok(result) => results.push(result),
+            Err(problem) => {
+                outcome = Err(problem);
+                break;
+            }
+        }
+        tell(trial.warmup + iteration + 1)?;
+    }
+    let monitored = watch.end(trial.id).map_err(|error| failed("reading a monitor", error))?;
+    for (iteration, result) in (0..).zip(results) {
+        kept.extend(events(trial.id, iteration, result)?);
+    }
+    kept.extend(monitored);
+    outcome
+}
+
+/// Finds how many operations take at least `min_ns`; the answer holds for the whole trial. Twice in
+/// a row, since the first time may have been long only because it was the first.
+fn scale(workload: &mut dyn Workload, min_ns: u64) -> Result<u64, TrialProblem> {
+    let mut ops = 1;
+    let mut long_enough = 0;
+    while long_enough < 2 {
+        let result = workload.iterate(ops)?;
+        if result.elapsed_ns >= min_ns {
+            long_enough += 1;
+        } else {
+            long_enough = 0;
+            ops = grown(ops, result.elapsed_ns, min_ns);
+        }
+    }
+    Ok(ops)
+}
+
+/// The next guess: what was measured says how many are needed, plus an eighth; at least twice, at
+/// most sixteen times as many, since the first operations are the slowest.
+fn grown(ops: u64, elapsed_ns: u64, min_ns: u64) -> u64 {
+    let needed = u128::from(ops) * u128::from(min_ns) * 9 / 8 / u128::from(elapsed_ns.max(1));
+    let needed = u64::try_from(needed).unwrap_or(u64::MAX);
+    needed.clamp(ops.saturating_add(ops.div_ceil(8)), ops.saturating_mul(16))
+}
+
+/// One iteration as it is sent.
+fn events(trial: u32, iteration: u32, result: Iteration) -> Result<Vec<Event>, TrialProblem> {
+    let mut events = Vec::new();
+    for value in result.values {
+        if !value.value.is_finite() {
+            return Err(failed(&format!("metric \"{}\"", value.metric), "the value is not finite"));
+        }
+        events.push(Event::Sample(Sample {
+            trial,
+            iteration,
+            metric: value.metric,
+            unit: value.unit,
+            better: value.better,
+            value: value.value,
+            ops: value.ops,
+        }));
+    }
+    events.extend(result.singles.chunks(CHUNK).map(|values| Event::Distribution {
+        trial,
+        iteration,
+        metric: "time".to_owned(),
+        unit: "ns".to_owned(),
+        values: values.to_vec(),
+    }));
+    Ok(events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes 100 ns per operation and counts what it is asked for.
+    struct Steady(Vec<u64>);
+
+    impl Workload for Steady {
+        fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem> {
+            self.0.push(ops);
+            Ok(Iteration::timed(ops, ops * 100))
+        }
+    }
+
+    #[test]
+    fn scaling_ends_at_the_first_long_enough_interval() {
+        let mut steady = Steady(Vec::new());
+        let ops = scale(&mut steady, 1_000_000).unwrap();
+        assert!((10_000..20_000).contains(&ops), "{ops}");
+        assert_eq!(steady.0.last(), Some(&ops));
+        assert!(steady.0.len() < 9, "{:?}", steady.0);
+        assert_eq!(scale(&mut steady, 0).unwrap(), 1);
+    }
+
+    /// Takes 10 us the first time, 1 us afterwards, per operation.
+    struct ColdOnce(bool);
+
+    impl Workload for ColdOnce {
+        fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem> {
+            let each = if std::mem::replace(&mut self.0, false) { 10_000 } else { 1000 };
+            Ok(Iteration::timed(ops, ops * each))
+        }
+    }
+
+    #[test]
+    fn a_slow_first_interval_is_no_proof() {
+        let ops = scale(&mut ColdOnce(true), 10_000).unwrap();
+        assert!(ops >= 10, "{ops}");
+    }
+
+    #[test]
+    fn growth_is_bounded_and_never_stops() {
+        assert_eq!(grown(1, 0, u64::MAX), 16);
+        assert_eq!(grown(1, 99, 100), 2);
+        assert_eq!(grown(100, 50, 100), 225);
+        assert!(grown(u64::MAX, 1, 2) == u64::MAX);
+    }
+
+    #[test]
+    fn long_distributions_come_in_several_lines() {
+        let singles = vec![1.0; 2500];
+        let events = events(3, 1, Iteration { singles, ..Iteration::timed(5, 10) }).unwrap();
+        assert_eq!(events.len(), 4);
+        let Event::Sample(sample) = &events[0] else { panic!("{events:?}") };
+        assert_eq!((sample.value, sample.ops, sample.metric.as_str()), (2.0, 5, "time"));
+    }
+
+    #[test]
+    fn what_is_not_finite_is_refused() {
+        assert!(events(0, 0, Iteration::timed(0, 0)).is_err());
+    }
+}

@@ -1,0 +1,133 @@
+//! The workloads, and the loop that measures any of them.
+
+mod cgroup_exec;
+mod command;
+mod context_switch;
+mod fork;
+mod futex_wake;
+mod hackbench;
+mod measure;
+mod memory;
+mod partners;
+mod pipe_roundtrip;
+mod syscall;
+
+use kduel_protocol::{Better, COMMAND, TrialProblem, TrialSpec};
+
+pub use measure::measure;
+
+use crate::text;
+
+/// One workload, set up and ready to be repeated.
+trait Workload {
+    /// Operations per iteration where the definition fixes them; otherwise they are scaled until an
+    /// iteration is long enough.
+    fn fixed_ops(&self) -> Option<u64> {
+        None
+    }
+
+    /// Carries out about `ops` operations, at least one.
+    fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem>;
+
+    /// What is left to do after the last iteration.
+    fn finish(&mut self) -> Result<(), TrialProblem> {
+        Ok(())
+    }
+}
+
+/// What one iteration gave.
+#[derive(Debug)]
+struct Iteration {
+    /// Time of the timed parts.
+    elapsed_ns: u64,
+    /// The samples.
+    values: Vec<Value>,
+    /// The time of each single operation in nanoseconds, where the definition keeps them.
+    singles: Vec<f64>,
+}
+
+impl Iteration {
+    /// The usual: `ops` operations in `elapsed_ns`, as time per operation.
+    fn timed(ops: u64, elapsed_ns: u64) -> Self {
+        let value = Value::time("time", elapsed_ns as f64 / ops as f64, ops);
+        Self { elapsed_ns, values: vec![value], singles: Vec::new() }
+    }
+}
+
+/// One metric's value for one iteration.
+#[derive(Debug)]
+struct Value {
+    metric: String,
+    unit: String,
+    better: Better,
+    value: f64,
+    ops: u64,
+}
+
+impl Value {
+    /// A time in nanoseconds, the mean of `ops`.
+    fn time(metric: &str, value: f64, ops: u64) -> Self {
+        let (metric, unit) = (metric.to_owned(), "ns".to_owned());
+        Self { metric, unit, better: Better::Lower, value, ops }
+    }
+}
+
+/// A workload's failure, with what was being done; short enough for one line of the protocol.
+fn failed(doing: &str, error: impl std::fmt::Display) -> TrialProblem {
+    const MOST: usize = 4000;
+    let doing = text::head(doing, MOST);
+    TrialProblem::Failed { message: text::head(&format!("{doing}: {error}"), 2 * MOST) }
+}
+
+/// Sets the workload of a trial up.
+fn build(trial: &TrialSpec) -> Result<Box<dyn Workload>, TrialProblem> {
+    let params = Params(trial);
+    Ok(match trial.workload.as_str() {
+        "fork-exit" => Box::new(fork::Fork::exit()),
+        "fork-exec" => Box::new(fork::Fork::exec()?),
+        "fork-shell" => Box::new(fork::Fork::shell()?),
+        "cgroup-exec" => Box::new(cgroup_exec::CgroupExec::new(
+            params.integer("interval")?,
+            params.integer("moves")?,
+        )?),
+        "syscall" => Box::new(syscall::Syscall::new(params.word("call")?)?),
+        "pipe-roundtrip" => Box::new(pipe_roundtrip::PipeRoundtrip::new(params.integer("bytes")?)?),
+        "context-switch" => Box::new(context_switch::ContextSwitch::new(params.integer("tasks")?)?),
+        "page-fault" => Box::new(memory::PageFault::new(params.word("kind")?)?),
+        "mmap-munmap" => Box::new(memory::MmapMunmap::new(params.integer("bytes")?)?),
+        "futex-wake" => Box::new(futex_wake::FutexWake::new()?),
+        "hackbench" => Box::new(hackbench::Hackbench::new(&params)?),
+        COMMAND => {
+            let spec = trial.command.as_ref();
+            let spec = spec.ok_or_else(|| failed(COMMAND, "the plan names no command"))?;
+            Box::new(command::Command::new(spec, params.integer("repeat")?)?)
+        }
+        other => {
+            return Err(TrialProblem::Unsupported {
+                message: format!("this agent has no workload \"{other}\""),
+            });
+        }
+    })
+}
+
+/// A trial's parameters; they are complete, so a missing one is an error.
+struct Params<'a>(&'a TrialSpec);
+
+impl Params<'_> {
+    /// A count, a size in bytes or a duration in nanoseconds.
+    fn integer(&self, name: &str) -> Result<u64, TrialProblem> {
+        self.0.params.get(name).and_then(serde_json::Value::as_u64).ok_or_else(|| self.bad(name))
+    }
+
+    /// One of the words of a choice.
+    fn word(&self, name: &str) -> Result<&str, TrialProblem> {
+        self.0.params.get(name).and_then(serde_json::Value::as_str).ok_or_else(|| self.bad(name))
+    }
+
+    fn bad(&self, name: &str) -> TrialProblem {
+        let found =
+            self.0.params.get(name).map_or_else(|| "nothing".to_owned(), ToString::to_string);
+        let workload = &self.0.workload;
+        failed(&format!("parameter \"{name}\" of {workload}"), format!("cannot use {found}"))
+    }
+}

@@ -1,0 +1,11 @@
+//! The whole agent, run on this very machine, as root or not.
+#![expect(clippy::disallowed_methods, reason = "runs the program under test")]
+
+#[cfg(test)]
+mod common;
+#[cfg(test)]
+mod fork_is_fork;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod workloads;

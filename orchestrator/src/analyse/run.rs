@@ -1,0 +1,126 @@
+use serde::{Deserialize, Serialize};
+
+use crate::boot::Accel;
+use crate::collect::BootRecord;
+use crate::exit_code;
+use crate::fault::Fault;
+use crate::plan::Plan;
+
+use super::distribution::distributions;
+use super::pairing::compare_experiment;
+use super::series::latest_results;
+use super::sides::summarise;
+use super::warnings::warn;
+use super::{Comparison, DistributionSummary, SideSummary, Verdict};
+
+/// Everything that follows from the boots of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Analysis {
+    /// What executed the guests; absent before the first boot.
+    pub accel: Option<Accel>,
+    /// What estimate and interval are, in one sentence.
+    pub basis: String,
+    /// Experiment by experiment, in the plan's order; a series' primary metric first.
+    pub comparisons: Vec<Comparison>,
+    /// Experiment by experiment, base first.
+    pub sides: Vec<SideSummary>,
+    /// Of the series for which single operations were kept.
+    pub distributions: Vec<DistributionSummary>,
+    /// What the reader should know before believing the numbers.
+    pub warnings: Vec<String>,
+    /// The worst verdict of the primary series; `Invalid` if there is nothing.
+    pub worst: Verdict,
+}
+
+impl Analysis {
+    /// The exit code of the command that shows this. `strict`: inconclusive is no success.
+    pub fn exit_code(&self, strict: bool) -> u8 {
+        let kernel_failed = || {
+            let faults = self.sides.iter().flat_map(|side| &side.failures);
+            faults.into_iter().any(|failure| failure.fault == Fault::KernelUnderTest)
+        };
+        match self.worst {
+            Verdict::Fails => exit_code::KERNEL_FAILED,
+            Verdict::Regression => exit_code::REGRESSION,
+            Verdict::Invalid if kernel_failed() => exit_code::KERNEL_FAILED,
+            Verdict::Invalid => exit_code::RIG,
+            Verdict::Inconclusive if strict => exit_code::INCONCLUSIVE,
+            Verdict::Inconclusive | Verdict::Improvement | Verdict::NoChange => exit_code::DONE,
+        }
+    }
+}
+
+/// Compares every candidate with its base, series by series. The records may be those of a run that
+/// is still going on or was cut short; their order does not matter.
+pub fn analyse(plan: &Plan, records: &[BootRecord]) -> Analysis {
+    let mixed = records.windows(2).any(|pair| pair[0].accel != pair[1].accel);
+    let mut comparisons = Vec::new();
+    let mut sides = Vec::new();
+    let mut warnings = Vec::new();
+    if mixed {
+        warnings.push("boots of this run were executed by different accelerators".to_owned());
+    }
+    for experiment in &plan.experiments {
+        let summaries: Vec<SideSummary> =
+            experiment.sides.iter().map(|side| summarise(experiment, side, records)).collect();
+        warn(experiment, &summaries, records, &mut warnings);
+        sides.extend(summaries);
+        comparisons.extend(compare_experiment(plan, experiment, records, mixed));
+    }
+    let pairs = count_pairs(plan, records);
+    if !records.is_empty() && pairs.done < pairs.planned {
+        let PairCount { done, planned } = pairs;
+        warnings.push(format!("{done} of {planned} planned pairs of boots are complete"));
+    }
+    if comparisons.iter().any(|c: &Comparison| c.dropped * 5 > c.dropped + c.pairs) {
+        warnings.push("more than 20 % of the pairs of a series were dropped".to_owned());
+    }
+    let verdicts = |primary| {
+        comparisons.iter().filter(move |c: &&Comparison| c.primary == primary).map(|c| c.verdict)
+    };
+    let worst = verdicts(true).min().or_else(|| verdicts(false).min()).unwrap_or(Verdict::Invalid);
+    Analysis {
+        accel: records.first().map(|record| record.accel),
+        basis: basis(plan).to_owned(),
+        distributions: distributions(plan, records),
+        comparisons,
+        sides,
+        warnings,
+        worst,
+    }
+}
+
+fn basis(plan: &Plan) -> &'static str {
+    if plan.quick {
+        "quick, one look; value is the median of the boots, change the Hodges-Lehmann estimate over \
+         pairs of boots (so not quite a ratio of values), interval Student's t at 95 %"
+    } else {
+        "one look; value is the median of the boots, change the Hodges-Lehmann estimate over pairs of \
+         boots (so not quite a ratio of values), interval exact Wilcoxon signed-rank, at least 95 %"
+    }
+}
+
+/// Pairs of a run, over all experiments and candidates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PairCount {
+    /// Both boots completed.
+    pub done: usize,
+    /// In the schedule.
+    pub planned: usize,
+}
+
+/// Counts the pairs of a run.
+pub fn count_pairs(plan: &Plan, records: &[BootRecord]) -> PairCount {
+    let mut pairs = PairCount { done: 0, planned: 0 };
+    for experiment in &plan.experiments {
+        let Some((base, candidates)) = experiment.sides.split_first() else { continue };
+        let base_boots = latest_results(records, &experiment.name, &base.name);
+        for side in candidates {
+            pairs.planned += experiment.blocks.len();
+            let boots = latest_results(records, &experiment.name, &side.name);
+            pairs.done += boots.keys().filter(|block| base_boots.contains_key(block)).count();
+        }
+    }
+    pairs
+}

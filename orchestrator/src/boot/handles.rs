@@ -1,0 +1,107 @@
+//! What is handed to QEMU as open descriptors, and what it says of its own.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::MemfdFlags;
+use rustix::pipe::PipeFlags;
+
+use crate::fault::{Failure, FailureClass};
+
+const CONSOLE_PIPE_BYTES: usize = 1 << 20;
+
+/// The host's port in QEMU's table of the user network.
+pub fn forwarded_port(table: &str) -> Option<u16> {
+    let line = table.lines().find(|line| line.contains("TCP[HOST_FORWARD]"))?;
+    line.split_whitespace().nth(3)?.parse().ok()
+}
+
+/// `/dev/kvm`, for reading and writing.
+///
+/// # Errors
+///
+/// [`FailureClass::AcceleratorBroken`].
+pub fn open_kvm() -> Result<OwnedFd, Failure> {
+    let path = Path::new("/dev/kvm");
+    let file = File::options().read(true).write(true).open(path);
+    let file = file.map_err(|error| {
+        Failure::new(FailureClass::AcceleratorBroken, format!("failed to open /dev/kvm: {error}"))
+    })?;
+    Ok(file.into())
+}
+
+/// The content of a file.
+///
+/// # Errors
+///
+/// [`FailureClass::HostIo`].
+pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| Failure::host_io("read", path, &error))
+}
+
+/// Parts behind one another, each padded to four bytes as the kernel wants archives, in a file
+/// without a name: QEMU's user needs no right to any path.
+///
+/// # Errors
+///
+/// [`FailureClass::HostIo`].
+pub fn memory_file(name: &str, parts: &[&[u8]]) -> Result<OwnedFd, Failure> {
+    let made = || -> io::Result<OwnedFd> {
+        let mut file: File = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?.into();
+        for part in parts {
+            file.write_all(part)?;
+            file.write_all(&[0; 3][..part.len().next_multiple_of(4) - part.len()])?;
+        }
+        // The copy is read by every user that has the descriptor, and written by none.
+        rustix::fs::fchmod(file.as_fd(), rustix::fs::Mode::from_raw_mode(0o444))?;
+        Ok(file.into())
+    };
+    made().map_err(|error| rig(&format!("failed to hold the {name} in memory: {error}")))
+}
+
+/// A pipe that holds as much of a flood as an unprivileged user may have: our end, QEMU's end.
+///
+/// # Errors
+///
+/// [`FailureClass::HostIo`].
+pub fn console_pipe() -> Result<(File, OwnedFd), Failure> {
+    let made = || -> io::Result<(File, OwnedFd)> {
+        let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        // Less is no error: the reader is quick.
+        let _ = rustix::pipe::fcntl_setpipe_size(&theirs, CONSOLE_PIPE_BYTES);
+        Ok((ours.into(), theirs))
+    };
+    made().map_err(|error| rig(&format!("failed to make a pipe: {error}")))
+}
+
+/// A failure of the host.
+pub fn rig(title: &str) -> Failure {
+    Failure::new(FailureClass::HostIo, title)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn the_forwarded_port_is_found_in_the_table() {
+        let table = "Hub -1 (net):\n  Protocol[State]    FD  Source Address  Port   Dest. Address  Port RecvQ SendQ\n  \
+                     TCP[HOST_FORWARD]  14       127.0.0.1 35071       10.0.2.15    22     0     0\n";
+        assert_eq!(forwarded_port(table), Some(35071));
+        assert_eq!(forwarded_port("Hub -1 (net):\n"), None);
+    }
+
+    #[test]
+    fn parts_are_padded_and_can_be_read_through_proc() {
+        let file = memory_file("x", &[b"abcde", b"fg", b"", b"hijk"]).unwrap();
+        let mut again = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
+        let mut content = Vec::new();
+        again.read_to_end(&mut content).unwrap();
+        assert_eq!(content, b"abcde\0\0\0fg\0\0hijk");
+    }
+}

@@ -1,0 +1,91 @@
+//! What happens in a child between fork and exec: the one place of the orchestrator with unsafe code.
+
+#![expect(clippy::disallowed_methods, reason = "guests are started here and nowhere else")]
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use rustix::io::FdFlags;
+use rustix::process::{Gid, Resource, Rlimit, Signal, Uid};
+
+use super::process::Launch;
+
+/// QEMU writes no files: what it must tell goes through descriptors.
+const FILE_BYTES: u64 = 1 << 20;
+
+const OPEN_FILES: u64 = 1024;
+
+/// Starts `launch` as the user `uid` (and the group of that number), or as ourselves.
+pub fn spawn(launch: Launch, uid: Option<u32>) -> io::Result<Child> {
+    let Launch { program, args, inherited } = launch;
+    let parent = rustix::process::getpid();
+    let mut command = Command::new(program);
+    command
+        .args(args)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let confine = move || -> io::Result<()> {
+        rustix::process::setsid()?;
+        hand_over(&inherited)?;
+        for (resource, most) in
+            [(Resource::Core, 0), (Resource::Nofile, OPEN_FILES), (Resource::Fsize, FILE_BYTES)]
+        {
+            let limit = Rlimit { current: Some(most), maximum: Some(most) };
+            rustix::process::setrlimit(resource, limit)?;
+        }
+        if let Some(id) = uid {
+            become_user(id)?;
+        }
+        rustix::thread::set_no_new_privs(true)?;
+        // Last: a change of user clears it. Had the parent died before, nobody would tell us.
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        if rustix::process::getppid() != Some(parent) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes system calls only; it neither allocates nor
+    // locks, and owns the descriptors that it touches.
+    #[expect(unsafe_code, reason = "std offers no safe way to run code between fork and exec")]
+    unsafe {
+        command.pre_exec(confine);
+    }
+    command.spawn()
+}
+
+/// Keeps exactly `inherited` and the standard streams open over exec.
+fn hand_over(inherited: &[OwnedFd]) -> io::Result<()> {
+    close_on_exec_from(3);
+    for descriptor in inherited {
+        rustix::io::fcntl_setfd(descriptor, FdFlags::empty())?;
+    }
+    Ok(())
+}
+
+/// Marks what our own parent left open; ours are marked since they were made. A kernel before 5.11
+/// cannot do it, which leaves those few open.
+fn close_on_exec_from(first: u32) {
+    // SAFETY: the call takes three integers, and only sets a flag on descriptors.
+    #[expect(unsafe_code, reason = "neither std nor rustix wraps close_range with this flag")]
+    unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            libc::c_long::from(first),
+            libc::c_long::from(u32::MAX),
+            libc::c_long::from(libc::CLOSE_RANGE_CLOEXEC),
+        );
+    }
+}
+
+fn become_user(id: u32) -> io::Result<()> {
+    let (gid, uid) = (Gid::from_raw(id), Uid::from_raw(id));
+    rustix::thread::set_thread_groups(&[])?;
+    rustix::thread::set_thread_res_gid(gid, gid, gid)?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid)?;
+    Ok(())
+}

@@ -1,0 +1,315 @@
+//! QEMU's command line for a guest. Pure.
+
+use std::os::fd::RawFd;
+use std::path::Path;
+
+use kduel_protocol::Topology;
+
+use super::{Accel, GuestSpec};
+
+/// What differs between processor architectures.
+#[derive(Debug, Clone, Copy)]
+pub struct Architecture {
+    /// As `uname -m` says it.
+    pub name: &'static str,
+    /// QEMU's program.
+    pub program: &'static str,
+    /// The Debian package that has it.
+    pub package: &'static str,
+    /// QEMU's machine. On x86 with a firmware that does nothing but start the kernel: half a second
+    /// less than SeaBIOS, and it passes on all ACPI tables, those about NUMA included.
+    pub machine: &'static str,
+    /// The kernel's name of the first serial port.
+    pub serial: &'static str,
+}
+
+/// The architectures that guests may have.
+pub const ARCHITECTURES: &[Architecture] = &[Architecture {
+    name: "x86_64",
+    program: "qemu-system-x86_64",
+    package: "qemu-system-x86",
+    machine: "q35,firmware=qboot.rom",
+    serial: "ttyS0",
+}];
+
+/// The architecture of this host, if guests may have it.
+pub fn host_architecture() -> Option<&'static Architecture> {
+    ARCHITECTURES.iter().find(|known| known.name == std::env::consts::ARCH)
+}
+
+/// Numbers of the descriptors that QEMU inherits.
+#[derive(Debug, Clone, Copy)]
+pub struct Descriptors {
+    /// The writing end of a pipe: the guest's first serial port. No socket: QEMU writes single bytes,
+    /// of which a socket holds a few hundred, and drops what does not fit.
+    pub console: RawFd,
+    /// A stream socket: QMP.
+    pub control: RawFd,
+    /// The kernel.
+    pub image: RawFd,
+    /// Base initramfs and overlay, one behind the other.
+    pub initramfs: RawFd,
+    /// `/dev/kvm`, opened by us, so that QEMU's own user needs no right to it.
+    pub kvm: Option<RawFd>,
+}
+
+impl Descriptors {
+    /// For showing a command line that is not carried out.
+    pub fn nominal(accel: Accel) -> Self {
+        let kvm = (accel == Accel::Kvm).then_some(7);
+        Self { console: 3, control: 4, image: 5, initramfs: 6, kvm }
+    }
+}
+
+/// The kernel command line of a guest: what kduel needs, then a side's own `words`, which win.
+///
+/// `tsc=reliable` under TCG: all vCPUs read the host's counter, but the kernel does not know and
+/// would turn to the HPET, whose reading is a trip through QEMU. `cryptomgr.notests` saves a tenth
+/// of the boot.
+pub fn default_cmdline(architecture: &Architecture, accel: Accel, words: &[String]) -> String {
+    let mut all = vec![
+        format!("console={}", architecture.serial),
+        "rdinit=/init".to_owned(),
+        "panic=-1".to_owned(),
+        "random.trust_cpu=on".to_owned(),
+        "cryptomgr.notests".to_owned(),
+    ];
+    if accel == Accel::Tcg {
+        all.push("tsc=reliable".to_owned());
+    }
+    all.extend_from_slice(words);
+    all.join(" ")
+}
+
+/// QEMU's command line for `spec`, `program` first.
+pub fn command_line(
+    spec: &GuestSpec,
+    program: &Path,
+    architecture: &Architecture,
+    fds: &Descriptors,
+) -> Vec<String> {
+    let mut argv = vec![program.display().to_string()];
+    let mut add = |name: &str, value: &str| {
+        argv.push(format!("-{name}"));
+        if !value.is_empty() {
+            argv.push(value.to_owned());
+        }
+    };
+    for switch in ["nodefaults", "no-user-config", "no-reboot", "S"] {
+        add(switch, "");
+    }
+    add("name", &format!("kduel-{},debug-threads=on", escaped(&spec.boot.0)));
+    add("display", "none");
+    add("sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
+    add("machine", architecture.machine);
+    for (name, value) in accelerator(spec.accel, fds) {
+        add(name, &value);
+    }
+    add("cpu", &cpu(spec));
+    for (name, value) in topology(&spec.topology) {
+        add(name, &value);
+    }
+    add("add-fd", &format!("fd={},set=2", fds.console));
+    add("chardev", "file,id=console,path=/dev/fdset/2,append=on");
+    add("serial", "chardev:console");
+    add("chardev", &format!("socket,id=control,fd={}", fds.control));
+    add("mon", "chardev=control,mode=control");
+    add("netdev", "user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:0-:22");
+    add("device", "virtio-net-pci,netdev=net,romfile=");
+    add("kernel", &format!("/proc/self/fd/{}", fds.image));
+    add("initrd", &format!("/proc/self/fd/{}", fds.initramfs));
+    add("append", &spec.cmdline);
+    argv
+}
+
+fn accelerator(accel: Accel, fds: &Descriptors) -> Vec<(&'static str, String)> {
+    match (accel, fds.kvm) {
+        (Accel::Tcg, _) => vec![("accel", "tcg,thread=multi".to_owned())],
+        (Accel::Kvm, None) => vec![("accel", "kvm".to_owned())],
+        (Accel::Kvm, Some(fd)) => vec![
+            ("add-fd", format!("fd={fd},set=1")),
+            ("accel", "kvm,device=/dev/fdset/1".to_owned()),
+        ],
+    }
+}
+
+fn cpu(spec: &GuestSpec) -> String {
+    let mut cpu = match spec.accel {
+        Accel::Kvm => "host,migratable=off".to_owned(),
+        // TCG has no AMD topology leaf, so only an Intel processor can show the guest its threads.
+        Accel::Tcg if spec.topology.threads > 1 => "max,vendor=GenuineIntel".to_owned(),
+        Accel::Tcg => "max".to_owned(),
+    };
+    for flag in &spec.cpu_flags {
+        cpu.push(',');
+        cpu.push_str(&escaped(flag));
+    }
+    cpu
+}
+
+fn topology(topology: &Topology) -> Vec<(&'static str, String)> {
+    let Topology { sockets, cores, threads, memory_mib, .. } = topology;
+    let mut args = vec![
+        ("smp", format!("{},sockets={sockets},cores={cores},threads={threads}", topology.cpus())),
+        ("m", format!("{memory_mib}M")),
+    ];
+    for (id, node) in topology.nodes.iter().enumerate() {
+        let mut numa = format!("node,nodeid={id}");
+        if node.memory_mib > 0 {
+            args.push((
+                "object",
+                format!("memory-backend-ram,id=ram{id},size={}M", node.memory_mib),
+            ));
+            numa.push_str(&format!(",memdev=ram{id}"));
+        }
+        args.push(("numa", numa));
+        for cpu in &node.cpus {
+            let (socket, core, thread) =
+                (cpu / (cores * threads), cpu / threads % cores, cpu % threads);
+            args.push((
+                "numa",
+                format!("cpu,node-id={id},socket-id={socket},core-id={core},thread-id={thread}"),
+            ));
+        }
+    }
+    for (from, row) in topology.distances.iter().enumerate() {
+        for (to, distance) in row.iter().enumerate() {
+            args.push(("numa", format!("dist,src={from},dst={to},val={distance}")));
+        }
+    }
+    args
+}
+
+/// A value within one of QEMU's comma-separated lists.
+fn escaped(value: &str) -> String {
+    value.replace(',', ",,")
+}
+
+#[cfg(test)]
+mod tests {
+    use kduel_protocol::TopologyNode;
+
+    use super::*;
+    use crate::boot::{Deadlines, SshIdentity};
+    use crate::id::BootId;
+
+    const X86: &Architecture = &ARCHITECTURES[0];
+
+    fn spec(accel: Accel, topology: Topology) -> GuestSpec {
+        GuestSpec {
+            boot: BootId("adhoc-b00-base".into()),
+            side: "base".into(),
+            image: "/cache/bzImage".into(),
+            initramfs: "/cache/initramfs".into(),
+            overlay: Vec::new(),
+            cmdline: default_cmdline(X86, accel, &["quiet".into()]),
+            topology,
+            cpu_flags: vec!["-erms".into()],
+            accel,
+            nonce: "abc".into(),
+            ssh: SshIdentity {
+                host_key_blob: Vec::new(),
+                client_private_pem: String::new(),
+                client_public_line: String::new(),
+            },
+            deadlines: Deadlines::of(accel),
+        }
+    }
+
+    fn plain(cpus: u32, threads: u32) -> Topology {
+        Topology {
+            sockets: 1,
+            cores: cpus / threads,
+            threads,
+            memory_mib: 512,
+            nodes: Vec::new(),
+            distances: Vec::new(),
+        }
+    }
+
+    /// One option per line.
+    fn shown(spec: &GuestSpec) -> String {
+        let fds = Descriptors::nominal(spec.accel);
+        let argv = command_line(spec, Path::new("/usr/bin/qemu-system-x86_64"), X86, &fds);
+        argv.join(" ").replace(" -", "\n-")
+    }
+
+    #[test]
+    fn a_plain_emulated_guest() {
+        insta::assert_snapshot!(shown(&spec(Accel::Tcg, plain(2, 1))), @r"
+        /usr/bin/qemu-system-x86_64
+        -nodefaults
+        -no-user-config
+        -no-reboot
+        -S
+        -name kduel-adhoc-b00-base,debug-threads=on
+        -display none
+        -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny
+        -machine q35,firmware=qboot.rom
+        -accel tcg,thread=multi
+        -cpu max,-erms
+        -smp 2,sockets=1,cores=2,threads=1
+        -m 512M
+        -add-fd fd=3,set=2
+        -chardev file,id=console,path=/dev/fdset/2,append=on
+        -serial chardev:console
+        -chardev socket,id=control,fd=4
+        -mon chardev=control,mode=control
+        -netdev user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:0-:22
+        -device virtio-net-pci,netdev=net,romfile=
+        -kernel /proc/self/fd/5
+        -initrd /proc/self/fd/6
+        -append console=ttyS0 rdinit=/init panic=-1 random.trust_cpu=on cryptomgr.notests tsc=reliable quiet
+        ");
+    }
+
+    #[test]
+    fn kvm_is_handed_over_as_a_descriptor() {
+        let shown = shown(&spec(Accel::Kvm, plain(2, 2)));
+        assert!(shown.contains("-add-fd fd=7,set=1\n-accel kvm,device=/dev/fdset/1\n"));
+        assert!(shown.contains("-cpu host,migratable=off,-erms\n"));
+        assert!(!shown.contains("tsc=reliable"));
+    }
+
+    #[test]
+    fn threads_are_visible_under_emulation_on_an_intel_processor_only() {
+        assert!(
+            shown(&spec(Accel::Tcg, plain(4, 2))).contains("-cpu max,vendor=GenuineIntel,-erms\n")
+        );
+    }
+
+    #[test]
+    fn nodes_get_their_memory_processors_and_distances() {
+        let node = |cpus: [u32; 2], memory_mib| TopologyNode { cpus: cpus.to_vec(), memory_mib };
+        let topology = Topology {
+            sockets: 2,
+            cores: 1,
+            threads: 2,
+            memory_mib: 1024,
+            nodes: vec![node([0, 1], 1024), node([2, 3], 0)],
+            distances: vec![vec![10, 21], vec![21, 10]],
+        };
+        let shown = shown(&spec(Accel::Tcg, topology));
+        let numa: Vec<_> = shown
+            .lines()
+            .filter(|line| {
+                ["-smp", "-m ", "-obj", "-num"].iter().any(|name| line.starts_with(name))
+            })
+            .collect();
+        insta::assert_snapshot!(numa.join("\n"), @r"
+        -smp 4,sockets=2,cores=1,threads=2
+        -m 1024M
+        -object memory-backend-ram,id=ram0,size=1024M
+        -numa node,nodeid=0,memdev=ram0
+        -numa cpu,node-id=0,socket-id=0,core-id=0,thread-id=0
+        -numa cpu,node-id=0,socket-id=0,core-id=0,thread-id=1
+        -numa node,nodeid=1
+        -numa cpu,node-id=1,socket-id=1,core-id=0,thread-id=0
+        -numa cpu,node-id=1,socket-id=1,core-id=0,thread-id=1
+        -numa dist,src=0,dst=0,val=10
+        -numa dist,src=0,dst=1,val=21
+        -numa dist,src=1,dst=0,val=21
+        -numa dist,src=1,dst=1,val=10
+        ");
+    }
+}

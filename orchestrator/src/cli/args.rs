@@ -1,0 +1,203 @@
+//! The arguments of `run` and `plan`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::collect::RunRef;
+
+/// Examples shown below the help of `run` and `plan`.
+pub const RUN_EXAMPLES: &str = "\
+Examples:
+  kduel run                                     every experiment of ./kernels.yaml
+  kduel run fork demo --quick                   two of them, with few pairs and one look
+  kduel run -a debian:bookworm -b debian:bookworm-backports -w fork-exit,syscall
+  kduel run -a debian:bookworm -b debian:bookworm --append-b mitigations=off -w syscall:call=getppid
+  kduel run -a ./bzImage-old -b ./bzImage-new -w pipe-roundtrip:bytes=1+4096,hackbench:groups=1:mode=thread
+  kduel run -a debian:bookworm -b debian:trixie --cpus 2 --memory 1G -- ./bench -n 1000
+  kduel run -a host -b ~/src/linux --metric rate:MB/s:higher:'rate=([0-9.]+)' -- ./bench
+
+A SPEC is debian:SUITE[/FLAVOUR][=VERSION], deb:FILE, a path to a bzImage, a path to a built tree, or host.
+A WORKLOAD is NAME[:PARAMETER=VALUE[+VALUE…]]…; several values are a sweep. `kduel workloads` lists them.";
+
+/// What is compared, and how. Shared by `run` and `plan`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RunArgs {
+    /// Experiments of the document; all of them if none is named.
+    #[arg(value_name = "EXPERIMENT")]
+    pub experiments: Vec<String>,
+
+    /// Read this document instead of ./kernels.yaml.
+    #[arg(short, long, value_name = "FILE", help_heading = "Document")]
+    pub file: Option<PathBuf>,
+
+    /// The base: compare without a document.
+    #[arg(short = 'a', value_name = "SPEC", help_heading = "Without a document")]
+    pub base: Option<String>,
+
+    /// What is compared against the base; may be given again for more sides (b, c, …).
+    #[arg(short = 'b', value_name = "SPEC", help_heading = "Without a document")]
+    pub candidates: Vec<String>,
+
+    /// Workloads, separated by commas, each with parameters of its own after colons.
+    #[arg(short = 'w', value_name = "WORKLOAD[,…]", help_heading = "Without a document")]
+    pub workloads: Vec<String>,
+
+    /// CPUs of every guest.
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "topology",
+        help_heading = "Without a document"
+    )]
+    pub cpus: Option<String>,
+
+    /// Memory of every guest: 512M, 1G (binary).
+    #[arg(long, value_name = "SIZE", help_heading = "Without a document")]
+    pub memory: Option<String>,
+
+    /// Topology of every guest: 2s4c, 1s4c2t, 8n, numa-q-16.
+    #[arg(long, value_name = "NAME", help_heading = "Without a document")]
+    pub topology: Option<String>,
+
+    /// Append to the kernel command line of every side.
+    #[arg(long, value_name = "K=V", help_heading = "Without a document")]
+    pub append: Vec<String>,
+
+    /// Append to the kernel command line of the base.
+    #[arg(long, value_name = "K=V", help_heading = "Without a document")]
+    pub append_a: Vec<String>,
+
+    /// Append to the kernel command line of every -b side.
+    #[arg(long, value_name = "K=V", help_heading = "Without a document")]
+    pub append_b: Vec<String>,
+
+    /// Set a sysctl in the base.
+    #[arg(long, value_name = "K=V", help_heading = "Without a document")]
+    pub sysctl_a: Vec<String>,
+
+    /// Set a sysctl in every -b side.
+    #[arg(long, value_name = "K=V", help_heading = "Without a document")]
+    pub sysctl_b: Vec<String>,
+
+    /// A file that goes into every guest, below /kduel/files; the command after -- does by itself.
+    #[arg(long = "with-file", value_name = "PATH", help_heading = "Without a document")]
+    pub with_files: Vec<String>,
+
+    /// A number to read from the command's output: NAME:UNIT:lower|higher:REGEX with one group.
+    #[arg(long = "metric", value_name = "METRIC", help_heading = "Without a document")]
+    pub metrics: Vec<String>,
+
+    /// Write the document that says the same as these arguments.
+    #[arg(long, value_name = "FILE", help_heading = "Without a document")]
+    pub save: Option<PathBuf>,
+
+    /// What is measured.
+    #[arg(long, value_enum)]
+    pub measure: Option<MeasureArg>,
+
+    /// Boots of every side.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub pairs: Option<u32>,
+
+    /// Iterations kept per trial.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub iterations: Option<u32>,
+
+    /// Six pairs and one look with Student's t.
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Allow sides that are the same.
+    #[arg(long)]
+    pub aa: bool,
+
+    /// Seed of the boot order and of memory layouts; drawn and recorded if absent.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// What executes the guests' instructions; auto boots a tiny guest to find out.
+    #[arg(long, value_enum, default_value_t)]
+    pub accel: AccelArg,
+
+    /// Use this QEMU.
+    #[arg(long, value_name = "PATH")]
+    pub qemu: Option<PathBuf>,
+
+    /// Show every boot's command line and log.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+
+    /// Boot scripted machines instead of QEMU's: the name of a script.
+    #[arg(long, hide = true, value_name = "BACKEND")]
+    pub backend: Option<String>,
+
+    /// A benchmark of your own, run in every guest; a file with a slash in its name is taken along.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+/// What only `run` takes.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RunOptions {
+    /// Put the run's folder here instead of into the state directory.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Words to find the run again by.
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
+
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Exit with 3 if anything is inconclusive.
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Which regressions make the exit code 1.
+    #[arg(long, value_enum, default_value_t)]
+    pub fail_on: FailOn,
+
+    /// Go on with a run that was interrupted, with its own plan.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["experiments", "base", "candidates", "file"])]
+    pub resume: Option<RunRef>,
+
+    /// Show the console of this side.
+    #[arg(long, value_name = "SIDE")]
+    pub console: Option<String>,
+}
+
+/// `--measure`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MeasureArg {
+    /// Wall time in the guest.
+    Time,
+    /// Instructions in a deterministic guest.
+    Instructions,
+}
+
+/// `--accel`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum AccelArg {
+    /// KVM where it works, else TCG.
+    #[default]
+    Auto,
+    /// The host's processor, or an error.
+    Kvm,
+    /// QEMU's translator.
+    Tcg,
+}
+
+/// `--fail-on`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// Any regression, however small.
+    Any,
+    /// Regressions beyond the margin.
+    #[default]
+    Margin,
+    /// None.
+    Never,
+}

@@ -1,0 +1,38 @@
+//! Logs: warnings on standard error, everything as JSON into the run's folder.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Mutex;
+
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
+
+use crate::fault::Failure;
+
+/// Starts logging into `file`; `filter` (`KDUEL_LOG`, as tracing's `EnvFilter`) adds more to what
+/// is shown on standard error. Later calls change nothing.
+///
+/// # Errors
+///
+/// `HostIo` if the file cannot be made.
+pub fn start(file: &Path, filter: Option<&str>) -> Result<(), Failure> {
+    let log = File::create(file).map_err(|error| Failure::host_io("create", file, &error))?;
+    let shown = match filter {
+        Some(filter) => EnvFilter::new(filter),
+        None => EnvFilter::new("warn"),
+    };
+    let json = tracing_subscriber::fmt::layer()
+        .json()
+        .with_writer(Mutex::new(log))
+        .with_filter(LevelFilter::DEBUG);
+    let people = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .without_time()
+        .with_filter(shown);
+    // Already started: the first run of this process keeps the log.
+    let _ = tracing_subscriber::registry().with(json).with(people).try_init();
+    Ok(())
+}

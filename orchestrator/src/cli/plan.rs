@@ -1,0 +1,158 @@
+//! `kduel plan`: what a run would do. Touches nothing.
+
+use kduel_protocol::{Knobs, Monitor, Topology, TrialSpec};
+
+use crate::boot::Accel;
+use crate::plan::{Block, Plan, PlannedExperiment, PlannedSide, cost, series_label};
+use crate::text::{count, escape};
+use crate::units;
+
+/// Blocks shown of each experiment.
+const BLOCKS_SHOWN: usize = 4;
+
+/// Gives the QEMU command line of a side, program first.
+pub type CommandLineOf<'a> = &'a dyn Fn(&PlannedExperiment, &PlannedSide) -> Vec<String>;
+
+/// A plan for people. `accel` is what the guests would run on, as far as is known.
+pub fn render(plan: &Plan, accel: Accel, command_line: CommandLineOf<'_>) -> String {
+    let total = cost::of_plan(plan, accel);
+    let mut out = format!(
+        "plan: {}, {} one after the other, about {} with {}\nseed: {}\n",
+        count(plan.experiments.len(), "experiment"),
+        count(total.boots, "guest"),
+        units::duration(total.total),
+        accel.name(),
+        plan.seed,
+    );
+    if plan.quick {
+        out += "quick: one look at the end, with Student's t\n";
+    }
+    for experiment in &plan.experiments {
+        out += &render_experiment(experiment, accel, command_line);
+    }
+    out
+}
+
+fn render_experiment(
+    experiment: &PlannedExperiment,
+    accel: Accel,
+    command_line: CommandLineOf<'_>,
+) -> String {
+    let cost = cost::of_experiment(experiment, accel);
+    let mut out = format!(
+        "\nexperiment {}: {}, {}, about {}\n",
+        experiment.name,
+        count(experiment.blocks.len(), "pair"),
+        count(cost.boots, "guest"),
+        units::duration(cost.total),
+    );
+    out += &format!("  topology  {}\n", topology(&experiment.topology_name, &experiment.topology));
+    out += &section("sides", experiment.sides.iter().map(side));
+    out += &section("trials", experiment.trials.iter().map(|spec| trial(spec, accel)));
+    if !experiment.files.is_empty() {
+        let files = experiment.files.iter();
+        out += &section("files", files.map(|file| format!("{} -> {}", file.host, file.guest)));
+    }
+    if experiment.monitors.contains(&Monitor::Vmstat) {
+        out += "  monitors  vmstat\n";
+    }
+    out += &section("order", schedule(experiment));
+    let lines = experiment.sides.iter().map(|side| {
+        let words: Vec<String> =
+            command_line(experiment, side).iter().map(|word| quote(word)).collect();
+        format!("{}: {}", side.name, words.join(" "))
+    });
+    out + &section("QEMU", lines)
+}
+
+/// A titled list, its lines below one another.
+fn section(title: &str, lines: impl Iterator<Item = String>) -> String {
+    let mut out = String::new();
+    for (index, line) in lines.enumerate() {
+        let title = if index == 0 { title } else { "" };
+        out += &format!("  {title:<9} {}\n", escape(&line));
+    }
+    out
+}
+
+fn topology(name: &str, topology: &Topology) -> String {
+    let nodes = match topology.nodes.len() {
+        0 => String::new(),
+        n => format!(", {}", count(n, "node")),
+    };
+    format!(
+        "{name}: {}, {} MiB{nodes}",
+        count(topology.cpus() as usize, "CPU"),
+        topology.memory_mib
+    )
+}
+
+fn side(side: &PlannedSide) -> String {
+    let knobs = knobs(&side.knobs);
+    let knobs = if knobs.is_empty() { String::new() } else { format!(", {}", knobs.join(", ")) };
+    format!("{}: {}{knobs}", side.name, side.kernel_name)
+}
+
+/// Every knob as `key name=value`.
+pub fn knobs(knobs: &Knobs) -> Vec<String> {
+    let words = |key: &str, words: &[String]| -> Vec<String> {
+        words.iter().map(|word| format!("{key} {word}")).collect()
+    };
+    let maps = [
+        ("sysctl", &knobs.sysctl),
+        ("write", &knobs.write),
+        ("mount", &knobs.mount),
+        ("modparam", &knobs.modparam),
+    ];
+    let mut shown = words("cmdline", &knobs.cmdline);
+    for (key, map) in maps {
+        shown.extend(map.iter().map(|(name, value)| format!("{key} {name}={value}")));
+    }
+    shown.extend(words("cpu-flags", &knobs.cpu_flags));
+    shown.extend(words("setup", &knobs.setup));
+    shown
+}
+
+fn trial(spec: &TrialSpec, accel: Accel) -> String {
+    format!(
+        "{}: {} after {} of warm-up, about {}",
+        series_label(spec),
+        count(spec.iterations as usize, "iteration"),
+        spec.warmup,
+        units::duration(cost::trial(spec, accel)),
+    )
+}
+
+fn schedule(experiment: &PlannedExperiment) -> impl Iterator<Item = String> {
+    let line = |block: &Block| {
+        let names = block.order.iter().filter_map(|index| experiment.sides.get(*index));
+        let names: Vec<&str> = names.map(|side| side.name.as_str()).collect();
+        format!("block {}: {}", block.index + 1, names.join(", "))
+    };
+    let shown = experiment.blocks.iter().take(BLOCKS_SHOWN).map(line);
+    let rest = experiment.blocks.len().saturating_sub(BLOCKS_SHOWN);
+    shown.chain((rest > 0).then(|| format!("… and {}", count(rest, "more block"))))
+}
+
+/// A word as a shell needs it.
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+.,:/@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_survive_a_shell() {
+        assert_eq!(quote("-smp"), "-smp");
+        assert_eq!(quote("a b"), "'a b'");
+        assert_eq!(quote("it's"), r"'it'\''s'");
+        assert_eq!(quote(""), "''");
+    }
+}

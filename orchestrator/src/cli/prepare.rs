@@ -1,0 +1,304 @@
+//! What comes before the first boot: QEMU, agent, accelerator, kernels, the run's folder.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::CliError;
+use super::args::{AccelArg, RunArgs, RunOptions};
+use super::watch::Watcher;
+use crate::boot::Accel;
+use crate::boot::fake::Script;
+use crate::collect::{BootRecord, HostInfo, KernelIdentity, QemuInfo, RunFolder, RunInfo, RunRef};
+use crate::config::{self, Environment, KernelSpec, Loaded};
+use crate::event::RunEvent;
+use crate::fault::{Failure, FailureClass};
+use crate::host::accel::{self, AccelReport};
+use crate::host::qemu::Qemu;
+use crate::host::tool;
+use crate::plan::{self, Plan};
+use crate::provision::{Kernel, KernelsLock, Provisioner};
+use crate::run::Backend;
+
+/// The agent's file name beside `kduel`.
+#[cfg(target_arch = "x86_64")]
+const AGENT_FILE: &str = "kduel-agent.x86_64";
+
+/// Everything a run needs before its first boot.
+pub(super) struct Prepared {
+    /// What will be done.
+    pub(super) plan: Plan,
+    /// With what.
+    pub(super) kernels: BTreeMap<KernelSpec, Kernel>,
+    /// What executes the guests.
+    pub(super) accel: Accel,
+    /// What boots them.
+    pub(super) backend: Backend,
+    /// Where results go.
+    pub(super) folder: RunFolder,
+    /// What an earlier part of the same run has done.
+    pub(super) records: Vec<BootRecord>,
+}
+
+/// Makes everything ready; boots nothing but the probe of the accelerator.
+pub(super) fn prepare(
+    args: &RunArgs,
+    options: &RunOptions,
+    environment: &Environment,
+    watcher: &Arc<Watcher>,
+) -> Result<Prepared, CliError> {
+    match &options.resume {
+        Some(run) => resume(run, args, environment, watcher),
+        None => start(args, options, environment, watcher),
+    }
+}
+
+fn start(
+    args: &RunArgs,
+    options: &RunOptions,
+    environment: &Environment,
+    watcher: &Arc<Watcher>,
+) -> Result<Prepared, CliError> {
+    let (loaded, plan) = planned(args, environment)?;
+    let rig = Rig::find(args, environment, &plan, loaded.document.as_deref(), watcher)?;
+    if let Some(path) = loaded.save()? {
+        watcher.say(&format!("wrote {}", path.display()));
+    }
+    let mut info = RunInfo::new(rig.accel, std::env::args().collect());
+    info.label.clone_from(&options.label);
+    info.host = HostInfo::read(Path::new("/"));
+    info.qemu = rig.qemu_info();
+    info.kernels = identities(&plan, &rig.kernels);
+    let runs = options.out.clone().unwrap_or_else(|| environment.runs_dir());
+    let folder = RunFolder::create(&runs, &plan, info)?;
+    Ok(rig.prepared(plan, folder, Vec::new()))
+}
+
+/// The plan of these arguments.
+pub(super) fn planned(
+    args: &RunArgs,
+    environment: &Environment,
+) -> Result<(Loaded, Plan), CliError> {
+    let loaded = config::load(args, environment)?;
+    if loaded.experiments.is_empty() {
+        return Err(CliError::NothingSelected("no experiment is selected".to_owned()));
+    }
+    let seed = loaded.seed.map_or_else(plan::random::seed_from_system, Ok);
+    let seed = seed.map_err(|error| {
+        Failure::new(FailureClass::HostIo, format!("failed to draw a seed: {error}"))
+    })?;
+    let plan = plan::build(&loaded, seed);
+    Ok((loaded, plan))
+}
+
+/// Goes on with a run: the same plan, the same kernels, the same QEMU, the same accelerator.
+fn resume(
+    run: &RunRef,
+    args: &RunArgs,
+    environment: &Environment,
+    watcher: &Arc<Watcher>,
+) -> Result<Prepared, CliError> {
+    let (folder, stored) = RunFolder::resume(&environment.runs_dir(), run)?;
+    let rig = Rig::find(args, environment, &stored.plan, None, watcher)?;
+    let mut differences = Vec::new();
+    let mut compare = |what: &str, then: String, now: String| {
+        if then != now {
+            differences.push(format!("{what}: then {then}, now {now}"));
+        }
+    };
+    let then = &stored.info;
+    compare("accelerator", then.accelerator.name().into(), rig.accel.name().into());
+    compare("host CPU", then.host.cpu_model.clone(), HostInfo::read(Path::new("/")).cpu_model);
+    let version = |qemu: &Option<QemuInfo>| {
+        qemu.as_ref().map_or_else(|| "none".to_owned(), |qemu| qemu.version.clone())
+    };
+    compare("QEMU", version(&then.qemu), version(&rig.qemu_info()));
+    for (name, now) in identities(&stored.plan, &rig.kernels) {
+        let then = then.kernels.get(&name).map_or("none", |kernel| &kernel.image_sha256);
+        compare(&format!("kernel {name}"), then.to_owned(), now.image_sha256);
+    }
+    if !differences.is_empty() {
+        let failure = Failure::new(
+            FailureClass::HostIo,
+            format!("run {} cannot go on: this is not what it began with", folder.id()),
+        )
+        .hint("start a new run; the pairs of this one stay in its report");
+        return Err(differences.into_iter().fold(failure, Failure::detail).into());
+    }
+    Ok(rig.prepared(stored.plan, folder, stored.records))
+}
+
+/// What boots, with what.
+struct Rig {
+    kernels: BTreeMap<KernelSpec, Kernel>,
+    accel: Accel,
+    backend: Backend,
+}
+
+impl Rig {
+    fn find(
+        args: &RunArgs,
+        environment: &Environment,
+        plan: &Plan,
+        document: Option<&Path>,
+        watcher: &Arc<Watcher>,
+    ) -> Result<Self, CliError> {
+        if let Some(script) = args.backend.as_deref().and_then(|word| word.strip_prefix("fake:")) {
+            return Self::fake(Path::new(script), plan);
+        }
+        let qemu = Qemu::find(args.qemu.as_deref(), &environment.path)?;
+        let kernels = kernels(plan, document, environment, watcher)?;
+        let first = kernels.values().next();
+        let accel = choose_accel(args.accel, &qemu, first, environment, watcher)?;
+        Ok(Self { kernels, accel, backend: Backend::Qemu(qemu) })
+    }
+
+    fn fake(script: &Path, plan: &Plan) -> Result<Self, CliError> {
+        let script = Script::load(script)?;
+        let nothing = |spec: &KernelSpec| (spec.clone(), Kernel::scripted());
+        let specs = plan.experiments.iter().flat_map(|experiment| &experiment.sides);
+        Ok(Self {
+            kernels: specs.map(|side| nothing(&side.kernel)).collect(),
+            accel: Accel::Tcg,
+            backend: Backend::Fake(Arc::new(script)),
+        })
+    }
+
+    fn qemu_info(&self) -> Option<QemuInfo> {
+        match &self.backend {
+            Backend::Qemu(qemu) => {
+                Some(QemuInfo { path: qemu.program.clone(), version: qemu.version.to_string() })
+            }
+            Backend::Fake(_) => None,
+        }
+    }
+
+    fn prepared(self, plan: Plan, folder: RunFolder, records: Vec<BootRecord>) -> Prepared {
+        let Self { kernels, accel, backend } = self;
+        Prepared { plan, kernels, accel, backend, folder, records }
+    }
+}
+
+/// Every kernel of the plan, fetched and checked. Pins them in `kernels.lock` beside a document.
+fn kernels(
+    plan: &Plan,
+    document: Option<&Path>,
+    environment: &Environment,
+    watcher: &Arc<Watcher>,
+) -> Result<BTreeMap<KernelSpec, Kernel>, CliError> {
+    let provisioner = provisioner(environment, watcher)?;
+    let mut lock = match document {
+        Some(document) => Some(KernelsLock::load(&document.with_file_name("kernels.lock"))?),
+        None => None,
+    };
+    let mut kernels = BTreeMap::new();
+    for side in plan.experiments.iter().flat_map(|experiment| &experiment.sides) {
+        if kernels.contains_key(&side.kernel) {
+            continue;
+        }
+        watcher.handle(&RunEvent::Provisioning { what: format!("kernel {}", side.kernel_name) });
+        let kernel = provisioner.kernel(&side.kernel_name, &side.kernel, lock.as_mut())?;
+        kernels.insert(side.kernel.clone(), kernel);
+    }
+    if let Some(lock) = &mut lock {
+        lock.save()?;
+    }
+    Ok(kernels)
+}
+
+/// A provisioner that tells `watcher` what takes time.
+pub(super) fn provisioner(
+    environment: &Environment,
+    watcher: &Arc<Watcher>,
+) -> Result<Provisioner, Failure> {
+    let watcher = watcher.clone();
+    let tell = move |what| watcher.handle(&RunEvent::Provisioning { what });
+    Ok(Provisioner::new(environment.cache_dir.clone(), find_agent(environment)?, Arc::new(tell)))
+}
+
+/// KVM where it really boots a kernel, else TCG with one clear line.
+pub(super) fn choose_accel(
+    wanted: AccelArg,
+    qemu: &Qemu,
+    kernel: Option<&Kernel>,
+    environment: &Environment,
+    watcher: &Arc<Watcher>,
+) -> Result<Accel, Failure> {
+    let Some(kernel) = kernel.filter(|_| wanted != AccelArg::Tcg) else { return Ok(Accel::Tcg) };
+    let what = "finding out whether kvm works here, once per boot of this host";
+    watcher.handle(&RunEvent::Provisioning { what: what.to_owned() });
+    let report = probe(qemu, kernel, environment)?;
+    if wanted == AccelArg::Kvm {
+        report.require_kvm()?;
+    }
+    if report.accel() == Accel::Tcg {
+        watcher.say(&report.line());
+    }
+    Ok(report.accel())
+}
+
+fn probe(qemu: &Qemu, kernel: &Kernel, environment: &Environment) -> Result<AccelReport, Failure> {
+    let host_boot = HostInfo::read(Path::new("/")).boot_id;
+    let never = Arc::new(AtomicBool::new(false));
+    let cache = &environment.cache_dir;
+    accel::probe(qemu, &kernel.image, &kernel.initramfs, cache, &host_boot, &never)
+}
+
+/// Whether KVM works, by the newest kernel in the cache; nothing if there is none.
+pub(super) fn probe_kvm(
+    qemu: &Qemu,
+    environment: &Environment,
+) -> Result<Option<AccelReport>, Failure> {
+    let agent = find_agent(environment)?;
+    let silent = Provisioner::new(environment.cache_dir.clone(), agent, Arc::new(|_| {}));
+    match silent.newest_cached()? {
+        Some(kernel) => probe(qemu, &kernel, environment).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// What a run would use as far as is known without booting anything.
+pub(super) fn likely_accel(wanted: AccelArg, qemu: &Qemu, environment: &Environment) -> Accel {
+    match wanted {
+        AccelArg::Tcg => Accel::Tcg,
+        AccelArg::Kvm => Accel::Kvm,
+        AccelArg::Auto => {
+            let host_boot = HostInfo::read(Path::new("/")).boot_id;
+            accel::remembered(qemu, &environment.cache_dir, &host_boot)
+                .map_or(Accel::Tcg, |report| report.accel())
+        }
+    }
+}
+
+/// The agent's binary: `KDUEL_AGENT`, or beside this program.
+pub(super) fn find_agent(environment: &Environment) -> Result<PathBuf, Failure> {
+    let beside =
+        std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(AGENT_FILE)));
+    let found = environment.agent.clone().or(beside).filter(|path| path.is_file());
+    found.ok_or_else(|| {
+        Failure::new(
+            FailureClass::ToolMissing,
+            format!("{AGENT_FILE}, which goes into every guest, is not beside kduel"),
+        )
+        .hint("build it with `cargo xtask build`, or name it with KDUEL_AGENT")
+    })
+}
+
+/// A program in `PATH`.
+pub(super) fn find_program(name: &str, environment: &Environment) -> Option<PathBuf> {
+    tool::find(name, &environment.path)
+}
+
+fn identities(
+    plan: &Plan,
+    kernels: &BTreeMap<KernelSpec, Kernel>,
+) -> BTreeMap<String, KernelIdentity> {
+    let sides = plan.experiments.iter().flat_map(|experiment| &experiment.sides);
+    sides
+        .filter_map(|side| {
+            let kernel = kernels.get(&side.kernel)?;
+            Some((side.kernel_name.clone(), KernelIdentity::from(kernel)))
+        })
+        .collect()
+}

@@ -1,0 +1,133 @@
+//! `kduel run`: plan, provision, boot, run, collect, analyse, report.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::args::{FailOn, RUN_EXAMPLES, RunArgs, RunOptions};
+use super::prepare::{Prepared, prepare};
+use super::watch::{WatchOptions, Watcher};
+use super::{CliError, logging, report, signals};
+use crate::analyse::{Analysis, Verdict};
+use crate::collect::{BootRecord, RunFolder, StoredRun, samples_jsonl};
+use crate::config::Environment;
+use crate::exit_code;
+use crate::fault::{Failure, FailureClass};
+use crate::report::Look;
+use crate::run::{CutShort, Dispatcher, Recorder, RunEnd};
+
+/// `kduel run`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct RunCommand {
+    #[command(flatten)]
+    args: RunArgs,
+    #[command(flatten)]
+    options: RunOptions,
+}
+
+/// Runs and reports; gives the exit code that the worst verdict asks for.
+///
+/// # Errors
+///
+/// Whatever kept the run from giving a report.
+pub fn run(command: &RunCommand, environment: &Environment) -> Result<u8, CliError> {
+    let RunCommand { args, options } = command;
+    let watcher = Watcher::new(
+        std::io::stderr().is_terminal(),
+        WatchOptions { console: options.console.clone(), verbose: args.verbose > 0 },
+    );
+    let end = prepare(args, options, environment, &watcher).and_then(|mut prepared| {
+        let log = prepared.folder.path().join("log.jsonl");
+        logging::start(&log, environment.log.as_deref())?;
+        watcher.say(&format!("run {}", prepared.folder.id()));
+        let end = carry_out(&mut prepared, &watcher)?;
+        Ok((prepared, end))
+    });
+    watcher.finish();
+    let (prepared, end) = end?;
+    conclude(options, &prepared, end)
+}
+
+fn carry_out(prepared: &mut Prepared, watcher: &Arc<Watcher>) -> Result<RunEnd, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let records = std::mem::take(&mut prepared.records);
+    let dispatcher = Dispatcher {
+        plan: &prepared.plan,
+        kernels: &prepared.kernels,
+        accel: prepared.accel,
+        backend: &prepared.backend,
+        listener: watcher.listener(),
+        stop: stop.clone(),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| internal("start the runtime", &error))?;
+    let folder = &mut prepared.folder;
+    runtime.block_on(async {
+        signals::watch(stop, watcher.listener())
+            .map_err(|error| internal("watch for signals", &error))?;
+        Ok(dispatcher.run(records, folder).await)
+    })
+}
+
+fn internal(doing: &str, error: &std::io::Error) -> Failure {
+    Failure::new(FailureClass::Internal, format!("failed to {doing}: {error}"))
+}
+
+impl Recorder for RunFolder {
+    fn record(&mut self, record: &BootRecord, console: &str) -> Result<(), Failure> {
+        self.write_console(&record.boot, console)?;
+        self.append(record)
+    }
+}
+
+/// Stores and prints the report of whatever was finished.
+fn conclude(options: &RunOptions, prepared: &Prepared, end: RunEnd) -> Result<u8, CliError> {
+    // From disk, as `kduel report` does: what is printed now can be printed again.
+    let stored = StoredRun::read(prepared.folder.path())?;
+    let analysis = report::analyse_stored(&stored);
+    let render = |format, look| report::render(&stored, &analysis, format, look);
+    prepared
+        .folder
+        .write_derived("samples.jsonl", &samples_jsonl(&stored.plan, &stored.records))?;
+    prepared.folder.write_derived("report.json", &render(report::Format::Json, Look::default()))?;
+    if stored.records.is_empty() {
+        eprintln!("no boot was finished: there is nothing to report");
+    } else if options.json {
+        report::emit(&render(report::Format::Json, Look::default()))?;
+    } else {
+        report::emit(&render(report::Format::Text, report::look()))?;
+    }
+    match end.cut_short {
+        Some(CutShort::Failed(failure)) => Err(failure.into()),
+        Some(CutShort::Interrupted) => {
+            eprintln!("interrupted; `kduel run --resume {}` goes on", prepared.folder.id());
+            Ok(exit_code::INTERRUPTED)
+        }
+        None => Ok(exit_code_of(&analysis, options)),
+    }
+}
+
+fn exit_code_of(analysis: &Analysis, options: &RunOptions) -> u8 {
+    let any = || {
+        analysis.comparisons.iter().any(|comparison| {
+            let worse = match comparison.better {
+                kduel_protocol::Better::Lower => comparison.low.is_some_and(|low| low > 0.0),
+                kduel_protocol::Better::Higher => comparison.high.is_some_and(|high| high < 0.0),
+            };
+            comparison.primary && worse
+        })
+    };
+    match (options.fail_on, analysis.worst) {
+        (FailOn::Never, Verdict::Regression) => exit_code::DONE,
+        (FailOn::Any, Verdict::Inconclusive | Verdict::Improvement | Verdict::NoChange)
+            if any() =>
+        {
+            exit_code::REGRESSION
+        }
+        _ => analysis.exit_code(options.strict),
+    }
+}

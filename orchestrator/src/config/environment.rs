@@ -1,0 +1,89 @@
+//! The variables that kduel reads, and the folders they lead to.
+
+#![expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+
+/// What kduel takes from its environment, read once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Where downloads and images are kept; may be deleted.
+    pub cache_dir: PathBuf,
+    /// Where runs are kept.
+    pub state_dir: PathBuf,
+    /// `KDUEL_AGENT`: the agent's binary, if it is not beside `kduel`.
+    pub agent: Option<PathBuf>,
+    /// `PATH`.
+    pub path: OsString,
+    /// `HOME`.
+    pub home: Option<PathBuf>,
+    /// `KDUEL_LOG`: what of the log is shown on standard error, as tracing's `EnvFilter`.
+    pub log: Option<String>,
+    /// `NO_COLOR` is set and not empty.
+    pub no_color: bool,
+    /// The folder that `kduel` was started in, absolute.
+    pub current_dir: PathBuf,
+}
+
+impl Environment {
+    /// Reads the process's environment. Folders follow the XDG specification unless
+    /// `KDUEL_CACHE_DIR` and `KDUEL_STATE_DIR` say otherwise.
+    ///
+    /// # Errors
+    ///
+    /// There is no current folder, or no home folder where one is needed.
+    pub fn read() -> Result<Self, EnvironmentError> {
+        let current_dir = std::env::current_dir().map_err(EnvironmentError::CurrentDir)?;
+        let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let base = etcetera::choose_base_strategy().ok();
+        let folder = |name: &'static str, default: Option<PathBuf>| match var(name) {
+            Some(path) => Ok(current_dir.join(path)),
+            None => default.map(|base| base.join("kduel")).ok_or(EnvironmentError::NoHome { name }),
+        };
+        let cache_dir = folder("KDUEL_CACHE_DIR", base.as_ref().map(BaseStrategy::cache_dir))?;
+        let state_dir = folder("KDUEL_STATE_DIR", base.as_ref().and_then(BaseStrategy::state_dir))?;
+        Ok(Self {
+            cache_dir,
+            state_dir,
+            agent: var("KDUEL_AGENT").map(|path| current_dir.join(path)),
+            path: var("PATH").unwrap_or_default(),
+            home: var("HOME").map(PathBuf::from),
+            log: std::env::var("KDUEL_LOG").ok(),
+            no_color: var("NO_COLOR").is_some(),
+            current_dir,
+        })
+    }
+
+    /// Where runs are kept, one folder each.
+    pub fn runs_dir(&self) -> PathBuf {
+        self.state_dir.join("runs")
+    }
+
+    /// An environment whose every folder is below `folder`, for tests.
+    pub fn below(folder: &Path) -> Self {
+        Self {
+            cache_dir: folder.join("cache"),
+            state_dir: folder.join("state"),
+            home: Some(folder.to_owned()),
+            current_dir: folder.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Why the environment is not enough to work in.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvironmentError {
+    /// The folder was deleted or cannot be read.
+    #[error("no current folder: {0}")]
+    CurrentDir(#[source] std::io::Error),
+    /// Neither the variable nor a home folder is there.
+    #[error("neither {name} nor HOME is set\n  hint: set {name} to a folder")]
+    NoHome {
+        /// The variable that would do.
+        name: &'static str,
+    },
+}

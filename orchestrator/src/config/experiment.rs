@@ -1,0 +1,268 @@
+use kduel_protocol::{Monitor, Topology};
+
+use super::check::Check;
+use super::diagnostic::Diagnostic;
+use super::kernels::NamedKernel;
+use super::node::{Content, Entry, Node};
+use super::sides;
+use super::topologies::{self, NamedTopology, parse_cpu_list};
+use super::workloads::{self, WorkloadUse};
+use crate::plan::topology::DEFAULT_TOPOLOGY;
+use crate::plan::{Measure, PlannedSide};
+
+/// One experiment, checked and with everything filled in.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// As named in the document, `adhoc` without one.
+    pub name: String,
+    /// Base first; at least two.
+    pub sides: Vec<PlannedSide>,
+    /// What the guests look like.
+    pub topology: Topology,
+    /// What the user called it.
+    pub topology_name: String,
+    /// What runs in every boot.
+    pub workloads: Vec<WorkloadUse>,
+    /// What is read beside the samples.
+    pub monitors: Vec<Monitor>,
+    /// How the experiment is carried out.
+    pub terms: Terms,
+}
+
+/// How an experiment is carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terms {
+    /// What is measured.
+    pub measure: Measure,
+    /// Boots of every side; absent: the default.
+    pub pairs: Option<usize>,
+    /// Iterations kept per trial; absent: the workload's.
+    pub iterations: Option<u32>,
+    /// Iterations dropped per trial; absent: the workload's.
+    pub warmup: Option<u32>,
+    /// Longest wait for an idle guest, in seconds.
+    pub settle_s: u32,
+    /// The agent gives a trial up after this, in seconds; absent: by the trial's cost.
+    pub deadline_s: Option<u32>,
+    /// Few pairs and one look.
+    pub quick: bool,
+    /// Sides may be the same.
+    pub aa: bool,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            measure: Measure::Time,
+            pairs: None,
+            iterations: None,
+            warmup: None,
+            settle_s: 10,
+            deadline_s: None,
+            quick: false,
+            aa: false,
+        }
+    }
+}
+
+/// What the document defines for its experiments.
+pub struct Definitions {
+    /// `kernels:`.
+    pub kernels: Vec<NamedKernel>,
+    /// `topologies:`.
+    pub topologies: Vec<NamedTopology>,
+}
+
+/// What the command line says about every experiment.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// `--measure`.
+    pub measure: Option<Measure>,
+    /// `--pairs`.
+    pub pairs: Option<usize>,
+    /// `--iterations`.
+    pub iterations: Option<u32>,
+    /// `--quick`.
+    pub quick: bool,
+    /// `--aa`.
+    pub aa: bool,
+}
+
+/// An experiment, if nothing was wrong with it, and complaints for those who select it.
+pub struct Named {
+    /// Its name.
+    pub name: String,
+    /// What `matrix:` made, and so goes by that word too.
+    pub matrix: bool,
+    /// Absent if something is wrong with it, which was complained about.
+    pub experiment: Option<Experiment>,
+    /// Complaints for those who select it.
+    pub deferred: Vec<Diagnostic>,
+}
+
+const KEYS: &[&str] = &[
+    "sides",
+    "topology",
+    "workloads",
+    "monitors",
+    "measure",
+    "pairs",
+    "iterations",
+    "warmup",
+    "settle",
+    "deadline",
+    "quick",
+    "aa",
+];
+
+/// Keys of [`Terms`], which `matrix:` takes too.
+pub const TERM_KEYS: &[&str] =
+    &["measure", "pairs", "iterations", "warmup", "settle", "deadline", "quick", "aa", "monitors"];
+
+/// Reads one entry of `experiments:`.
+pub fn read(
+    check: &mut Check<'_>,
+    entry: &Entry,
+    defined: &Definitions,
+    flags: &Overrides,
+) -> Named {
+    let outer = std::mem::take(&mut check.deferred);
+    check.name(entry.spot, "an experiment", &entry.key);
+    let experiment = body(check, entry, defined, flags);
+    let deferred = std::mem::replace(&mut check.deferred, outer);
+    Named { name: entry.key.clone(), matrix: false, experiment, deferred }
+}
+
+fn body(
+    check: &mut Check<'_>,
+    entry: &Entry,
+    defined: &Definitions,
+    flags: &Overrides,
+) -> Option<Experiment> {
+    let what = format!("experiment `{}`", entry.key);
+    let entries = check.map(&entry.value, &what, KEYS)?;
+    let terms = terms(check, &entry.value, flags);
+    let by_key = |key: &str| entries.iter().find(|entry| entry.key == key);
+    let sides = match by_key("sides") {
+        Some(node) => {
+            let complaints = check.found.len();
+            let sides = sides::read(check, node, &defined.kernels);
+            if !terms.aa && check.found.len() == complaints {
+                sides::distinct(check, node, &sides);
+            }
+            sides
+        }
+        None => {
+            let hint = "add `sides: { base: KERNEL, patched: KERNEL }`";
+            if check.lacks(&entry.value, "sides") {
+                check.advise(entry.spot, format!("{what} has no sides"), hint);
+            }
+            Vec::new()
+        }
+    };
+    let (topology_name, topology) = match entry.value.get("topology") {
+        Some(node) => {
+            (node.text().unwrap_or_default(), topologies::resolve(check, node, &defined.topologies))
+        }
+        None => (DEFAULT_TOPOLOGY, crate::plan::topology::named(DEFAULT_TOPOLOGY)),
+    };
+    let workloads = match by_key("workloads") {
+        Some(node) => workloads::read(check, &node.value),
+        None => {
+            let hint = "add for example `workloads: [fork-exit]`; `kduel workloads` lists them";
+            if check.lacks(&entry.value, "workloads") {
+                check.advise(entry.spot, format!("{what} has no workloads"), hint);
+            }
+            Vec::new()
+        }
+    };
+    let monitors = monitors(check, &entry.value);
+    let topology = topology?;
+    fits(check, &workloads, &topology);
+    Some(Experiment {
+        name: entry.key.clone(),
+        sides,
+        topology,
+        topology_name: topology_name.to_owned(),
+        workloads,
+        monitors,
+        terms,
+    })
+}
+
+/// Commands are pinned only to CPUs that the guest has.
+pub fn fits(check: &mut Check<'_>, workloads: &[WorkloadUse], topology: &Topology) {
+    for workload in workloads {
+        let cpus = workload.command.as_ref().and_then(|command| command.cpus.as_deref());
+        let cpus = cpus.and_then(parse_cpu_list).unwrap_or_default();
+        if let Some(cpu) = cpus.into_iter().find(|cpu| *cpu >= topology.cpus()) {
+            let message = format!(
+                "`command` wants CPU {cpu}, and the guest's last is {}",
+                topology.cpus() - 1
+            );
+            check.complain(workload.spot, message);
+        }
+    }
+}
+
+/// Reads how an experiment is carried out; flags win.
+pub fn terms(check: &mut Check<'_>, node: &Node, flags: &Overrides) -> Terms {
+    let mut terms = Terms::default();
+    if let Content::Map(entries) = &node.content {
+        for entry in entries {
+            term(check, entry, &mut terms);
+        }
+    }
+    terms.measure = flags.measure.unwrap_or(terms.measure);
+    terms.pairs = flags.pairs.or(terms.pairs);
+    terms.iterations = flags.iterations.or(terms.iterations);
+    terms.quick |= flags.quick;
+    terms.aa |= flags.aa;
+    if terms.measure == Measure::Instructions {
+        let spot = node.get("measure").map_or(node.spot, |node| node.spot);
+        let message = "exact runs (`measure: instructions`) are not there yet in this version";
+        check.defer(spot, message, "write `measure: time`, or give --measure time");
+    }
+    terms
+}
+
+fn term(check: &mut Check<'_>, entry: &Entry, terms: &mut Terms) {
+    let (node, what) = (&entry.value, format!("`{}`", entry.key));
+    match entry.key.as_str() {
+        "measure" => terms.measure = measure(check, node).unwrap_or(Measure::Time),
+        "pairs" => terms.pairs = check.small(node, &what, 1..=1000).map(|n| n as usize),
+        "iterations" => terms.iterations = check.small(node, &what, 1..=10_000),
+        "warmup" => terms.warmup = check.small(node, &what, 0..=10_000),
+        "settle" => terms.settle_s = check.seconds(node, &what).unwrap_or_default(),
+        "deadline" => terms.deadline_s = check.seconds(node, &what).filter(|s| *s > 0),
+        "quick" => terms.quick = check.flag(node, &what).unwrap_or_default(),
+        "aa" => terms.aa = check.flag(node, &what).unwrap_or_default(),
+        _ => {}
+    }
+}
+
+fn measure(check: &mut Check<'_>, node: &Node) -> Option<Measure> {
+    match check.text(node, "`measure`")?.as_str() {
+        "time" => Some(Measure::Time),
+        "instructions" => Some(Measure::Instructions),
+        other => {
+            check.unknown(node.spot, "measure", other, &["time", "instructions"]);
+            None
+        }
+    }
+}
+
+/// Reads `monitors:`.
+pub fn monitors(check: &mut Check<'_>, node: &Node) -> Vec<Monitor> {
+    let mut found = Vec::new();
+    let Some(node) = node.get("monitors") else { return found };
+    for item in check.list(node, "`monitors`").unwrap_or_default() {
+        match item.text() {
+            Some("vmstat") if found.is_empty() => found.push(Monitor::Vmstat),
+            Some("vmstat") => check.complain(item.spot, "monitor `vmstat` is listed twice"),
+            Some(other) => check.unknown(item.spot, "monitor", other, &["vmstat"]),
+            None => check.complain(item.spot, "a monitor must be a word"),
+        }
+    }
+    found
+}

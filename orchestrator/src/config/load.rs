@@ -1,0 +1,238 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::adhoc::{self, CommandLine};
+use super::check::Check;
+use super::diagnostic::{COMMAND_LINE, Diagnostic, Diagnostics, Source, Spot};
+use super::document;
+use super::environment::Environment;
+use super::experiment::{Experiment, Overrides};
+use super::files::{Files, string};
+use super::kernel_spec::KernelSpec;
+use super::node::Node;
+use super::resolve::{self, Resolved};
+use super::spec;
+use crate::cli::args::{MeasureArg, RunArgs};
+use crate::fault::Failure;
+use crate::plan::Measure;
+
+/// The document if none is named.
+pub const DEFAULT_DOCUMENT: &str = "kernels.yaml";
+
+/// The experiments of a run, checked.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// In the order of the document. May be empty: then nothing was selected.
+    pub experiments: Vec<Experiment>,
+    /// The document that was read; absent for an ad-hoc comparison.
+    pub document: Option<PathBuf>,
+    /// The `kernels:` of the document, used or not.
+    pub kernels: BTreeMap<String, KernelSpec>,
+    /// `--seed`.
+    pub seed: Option<u64>,
+    /// What `--save` writes, and where.
+    pub save: Option<(PathBuf, String)>,
+}
+
+impl Loaded {
+    /// What is measured.
+    pub fn measure(&self) -> Measure {
+        self.experiments.first().map_or(Measure::Time, |first| first.terms.measure)
+    }
+
+    /// Few pairs and one look.
+    pub fn quick(&self) -> bool {
+        self.experiments.first().is_some_and(|first| first.terms.quick)
+    }
+
+    /// Whether sides may be the same.
+    pub fn aa(&self) -> bool {
+        self.experiments.iter().any(|experiment| experiment.terms.aa)
+    }
+
+    /// Writes the document that `--save` asks for, and says where.
+    ///
+    /// # Errors
+    ///
+    /// The file exists already, or cannot be written.
+    pub fn save(&self) -> Result<Option<&Path>, Failure> {
+        let Some((path, text)) = &self.save else { return Ok(None) };
+        let written = std::fs::File::create_new(path)
+            .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
+        written.map_err(|error| Failure::host_io("write", path, &error))?;
+        Ok(Some(path))
+    }
+}
+
+/// Reads what is to be compared: from the flags alone if they name sides, else from the document.
+///
+/// # Errors
+///
+/// Everything that is wrong with it.
+pub fn load(args: &RunArgs, environment: &Environment) -> Result<Loaded, Diagnostics> {
+    if adhoc::is_adhoc(args) {
+        from_flags(args, environment)
+    } else {
+        from_document(args, environment)
+    }
+}
+
+/// Reads one SPEC in the current folder.
+///
+/// # Errors
+///
+/// What is wrong with it, and a hint on a second line.
+pub fn parse_spec(word: &str, environment: &Environment) -> Result<KernelSpec, String> {
+    spec::parse(word, &current_files(environment), &[])
+        .map_err(|error| format!("{}\n  hint: {}", error.message, error.hint))
+}
+
+fn from_document(args: &RunArgs, environment: &Environment) -> Result<Loaded, Diagnostics> {
+    let current = current_files(environment);
+    let named = args.file.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_DOCUMENT));
+    let name = string(&named);
+    let path = current.absolute(&name);
+    let bytes = read(&path, &name, args.file.is_none())?;
+    let (source, root, complaints) = document::parse(0, &name, &bytes)?;
+    let folder = path.parent().unwrap_or(&path).to_owned();
+    let mut check = Check::new(Files { folder: &folder, home: environment.home.as_deref() });
+    let mut words = CommandLine::new(1);
+    let selected: Vec<(String, Spot)> =
+        args.experiments.iter().map(|word| (word.clone(), words.word("", word))).collect();
+    for flag in adhoc::stray_flags(args) {
+        let spot = words.word("", flag);
+        check.sources = vec![source.clone(), words.source().clone()];
+        let hint = "give both -a SPEC and -b SPEC, or write it into the document";
+        check.advise(spot, format!("`{flag}` belongs to a comparison without a document"), hint);
+    }
+    check.sources = vec![source, words.source().clone()];
+    check.found.extend(complaints);
+    let selected = without_folders(&mut check, selected);
+    let Resolved { experiments, kernels } =
+        resolve::resolve(&mut check, &root, &selected, &overrides(args));
+    finish(check.found, &name)?;
+    Ok(Loaded { experiments, document: Some(path), kernels, seed: args.seed, save: None })
+}
+
+/// Folders of experiments come with a later version.
+fn without_folders(check: &mut Check<'_>, selected: Vec<(String, Spot)>) -> Vec<(String, Spot)> {
+    let (folders, names): (Vec<_>, Vec<_>) =
+        selected.into_iter().partition(|(word, _)| word.contains('/'));
+    for (word, spot) in folders {
+        let hint = format!("give the document inside it with -f {word}/kernels.yaml");
+        check.advise(spot, "folders of experiments are not supported yet by this version", hint);
+    }
+    names
+}
+
+fn read(path: &Path, name: &str, default: bool) -> Result<Vec<u8>, Diagnostics> {
+    use std::io::Read;
+    let limit = document::MAX_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes));
+    let Err(error) = read else { return Ok(bytes) };
+    let complaint = Diagnostic::whole(name, format!("failed to read the document: {error}"));
+    let hint =
+        "compare without a document: kduel run -a debian:bookworm -b debian:trixie -w fork-exit";
+    Err(Diagnostics::one(if default { complaint.hint(hint) } else { complaint }))
+}
+
+fn from_flags(args: &RunArgs, environment: &Environment) -> Result<Loaded, Diagnostics> {
+    let current = current_files(environment);
+    let save = args.save.as_ref().map(|path| current.absolute(&string(path)));
+    let folder = save.as_deref().and_then(Path::parent).unwrap_or(current.folder);
+    let mut check = Check::new(Files { folder, ..current });
+    check.sources = vec![Source { name: COMMAND_LINE.to_owned(), lines: Vec::new() }];
+    let mut words = CommandLine::new(0);
+    usage(&mut check, args);
+    let root = adhoc::tree(&mut check, &mut words, args, &current);
+    check.sources = vec![words.source().clone()];
+    let work = !args.workloads.is_empty() || !args.command.is_empty();
+    let usable = args.base.is_some() && !args.candidates.is_empty() && work;
+    let experiments = if usable {
+        resolve::resolve(&mut check, &root, &[], &overrides(args)).experiments
+    } else {
+        Vec::new()
+    };
+    if let Some(path) = save.as_ref().filter(|path| path.exists()) {
+        let message = format!("--save: {} exists already", path.display());
+        check.found.push(Diagnostic::whole(COMMAND_LINE, message).hint("name another file"));
+    }
+    finish(check.found, COMMAND_LINE)?;
+    let save = match save {
+        Some(path) => Some((path, write(&root)?)),
+        None => None,
+    };
+    Ok(Loaded { experiments, document: None, kernels: BTreeMap::new(), seed: args.seed, save })
+}
+
+/// Flags that are missing or do not go together.
+fn usage(check: &mut Check<'_>, args: &RunArgs) {
+    let mut complain = |message: &str, hint: &str| {
+        check.found.push(Diagnostic::whole(COMMAND_LINE, message).hint(hint));
+    };
+    if args.base.is_none() {
+        complain("the base is missing", "add -a SPEC, for example -a debian:bookworm");
+    }
+    if args.candidates.is_empty() {
+        complain(
+            "there is nothing to compare the base against",
+            "add -b SPEC, for example -b debian:trixie",
+        );
+    }
+    if args.candidates.len() > 25 {
+        complain("more than 25 sides", "write a document with `matrix`");
+    }
+    if args.workloads.is_empty() && args.command.is_empty() {
+        let hint = "add -w WORKLOAD, for example -w fork-exit,syscall, or -- ./bench";
+        complain("there is nothing to run", hint);
+    }
+    if !args.experiments.is_empty() || args.file.is_some() {
+        let hint = "leave out either -a and -b, or the experiment and -f";
+        complain("-a and -b compare without a document", hint);
+    }
+    if args.command.is_empty() && !(args.metrics.is_empty() && args.with_files.is_empty()) {
+        complain("--metric and --with-file need a command", "add -- ./bench");
+    }
+}
+
+fn write(root: &Node) -> Result<String, Diagnostics> {
+    let text = serde_yaml::to_string(root).map_err(|error| {
+        Diagnostics::one(Diagnostic::whole(
+            COMMAND_LINE,
+            format!("failed to write the document: {error}"),
+        ))
+    })?;
+    Ok(format!("# written by kduel --save\n{text}"))
+}
+
+fn overrides(args: &RunArgs) -> Overrides {
+    Overrides {
+        measure: args.measure.map(|measure| match measure {
+            MeasureArg::Time => Measure::Time,
+            MeasureArg::Instructions => Measure::Instructions,
+        }),
+        pairs: args.pairs.map(|pairs| pairs as usize),
+        iterations: args.iterations,
+        quick: args.quick,
+        aa: args.aa,
+    }
+}
+
+fn current_files(environment: &Environment) -> Files<'_> {
+    Files { folder: &environment.current_dir, home: environment.home.as_deref() }
+}
+
+/// Complaints in order of position, the document's first, each once.
+fn finish(mut found: Vec<Diagnostic>, first: &str) -> Result<(), Diagnostics> {
+    const MOST: usize = 1000;
+    found.sort_by_key(|d| (d.file != first, d.line, d.column));
+    found.truncate(MOST);
+    let mut ordered: Vec<Diagnostic> = Vec::new();
+    for diagnostic in found {
+        if !ordered.contains(&diagnostic) {
+            ordered.push(diagnostic);
+        }
+    }
+    if ordered.is_empty() { Ok(()) } else { Err(Diagnostics(ordered)) }
+}

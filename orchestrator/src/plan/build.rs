@@ -1,0 +1,42 @@
+use super::{PLAN_FORMAT, Plan, PlannedExperiment, matrix, schedule};
+use crate::config::{Experiment, Loaded};
+
+/// Boots of every side if nothing is written.
+pub const DEFAULT_PAIRS: usize = 8;
+
+/// Boots of every side with `quick`.
+pub const QUICK_PAIRS: usize = 6;
+
+/// Decides everything that a run will do.
+pub fn build(loaded: &Loaded, seed: u64) -> Plan {
+    Plan {
+        format: PLAN_FORMAT.to_owned(),
+        measure: loaded.measure(),
+        seed,
+        quick: loaded.quick(),
+        aa: loaded.aa(),
+        experiments: loaded.experiments.iter().map(|each| experiment(each, seed)).collect(),
+    }
+}
+
+fn experiment(from: &Experiment, seed: u64) -> PlannedExperiment {
+    let default = if from.terms.quick { QUICK_PAIRS } else { DEFAULT_PAIRS };
+    let pairs = from.terms.pairs.unwrap_or(default);
+    let mut files: Vec<super::UserFile> = Vec::new();
+    for file in from.workloads.iter().flat_map(|workload| &workload.files) {
+        if !files.contains(file) {
+            files.push(file.clone());
+        }
+    }
+    PlannedExperiment {
+        name: from.name.clone(),
+        sides: from.sides.clone(),
+        topology: from.topology.clone(),
+        topology_name: from.topology_name.clone(),
+        trials: matrix::trials(&from.workloads, &from.terms),
+        files,
+        monitors: from.monitors.clone(),
+        settle_s: from.terms.settle_s,
+        blocks: schedule::blocks(seed, &from.name, from.sides.len(), pairs),
+    }
+}

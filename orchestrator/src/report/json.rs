@@ -1,0 +1,211 @@
+use kduel_protocol::{Better, KnobReading};
+use serde::Serialize;
+
+use crate::analyse::{Comparison, DistributionSummary, SideSummary, Verdict, cmdline_words};
+use crate::boot::Accel;
+use crate::fault::Fault;
+use crate::plan::Measure;
+use crate::text::escape;
+
+use super::Report;
+
+/// The format of the JSON report.
+pub const REPORT_FORMAT: &str = "kduel-report/1";
+
+/// The JSON report, pretty-printed, with a newline at its end. Text that came from a guest is escaped
+/// as everywhere, since a report may be shown as it is.
+pub fn json(report: &Report<'_>) -> String {
+    let analysis = report.analysis;
+    let document = Document {
+        format: REPORT_FORMAT,
+        run: &report.info.id.0,
+        label: report.info.label.as_deref(),
+        started: report.info.started,
+        kduel: &report.info.kduel,
+        measure: report.plan.measure,
+        accelerator: analysis.accel.unwrap_or(report.info.accelerator),
+        verdict: analysis.worst,
+        basis: &analysis.basis,
+        comparisons: analysis.comparisons.iter().map(comparison).collect(),
+        sides: analysis.sides.iter().map(|side| self::side(report, side)).collect(),
+        distributions: analysis.distributions.iter().map(distribution).collect(),
+        warnings: analysis.warnings.iter().map(|warning| escape(warning)).collect(),
+    };
+    // Only maps with keys that are no strings could fail, and there are none.
+    let mut json = serde_json::to_string_pretty(&document).unwrap_or_default();
+    json.push('\n');
+    json
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Document<'a> {
+    format: &'a str,
+    run: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'a str>,
+    started: jiff::Timestamp,
+    kduel: &'a str,
+    measure: Measure,
+    accelerator: Accel,
+    verdict: Verdict,
+    basis: &'a str,
+    comparisons: Vec<ComparisonJson>,
+    sides: Vec<SideJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    distributions: Vec<DistributionJson>,
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct ComparisonJson {
+    experiment: String,
+    side: String,
+    workload: String,
+    metric: String,
+    unit: String,
+    better: Better,
+    primary: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    confidence: Option<f64>,
+    margin: f64,
+    pairs: usize,
+    dropped: usize,
+    verdict: Verdict,
+    reason: String,
+}
+
+fn comparison(found: &Comparison) -> ComparisonJson {
+    ComparisonJson {
+        experiment: escape(&found.series.experiment),
+        side: escape(&found.side),
+        workload: escape(&found.series.workload),
+        metric: escape(&found.series.metric),
+        unit: escape(&found.unit),
+        better: found.better,
+        primary: found.primary,
+        base: found.base,
+        value: found.value,
+        change: found.change,
+        low: found.low,
+        high: found.high,
+        confidence: found.confidence,
+        margin: found.margin,
+        pairs: found.pairs,
+        dropped: found.dropped,
+        verdict: found.verdict,
+        reason: escape(&found.reason),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct SideJson {
+    experiment: String,
+    name: String,
+    kernel: String,
+    release: Option<String>,
+    origin: Option<String>,
+    image_sha256: Option<String>,
+    build_id: Option<String>,
+    cmdline: Option<String>,
+    knobs: Vec<KnobReading>,
+    boots: usize,
+    completed: usize,
+    ready_ms: Option<f64>,
+    failures: Vec<FailureJson>,
+}
+
+fn side(report: &Report<'_>, side: &SideSummary) -> SideJson {
+    let kernel = report.info.kernels.get(&side.kernel_name);
+    let facts = side.facts.as_ref();
+    let release =
+        facts.map(|facts| &facts.release).or_else(|| kernel.map(|kernel| &kernel.release));
+    SideJson {
+        experiment: escape(&side.experiment),
+        name: escape(&side.name),
+        kernel: escape(&side.kernel_name),
+        release: release.map(|release| escape(release)),
+        origin: kernel.map(|kernel| escape(&kernel.origin)),
+        image_sha256: kernel.map(|kernel| kernel.image_sha256.clone()),
+        build_id: facts.and_then(|facts| facts.build_id.as_deref()).map(escape),
+        cmdline: facts.map(|facts| escape(&cmdline_words(&facts.cmdline).join(" "))),
+        knobs: side.knobs.iter().map(knob).collect(),
+        boots: side.boots,
+        completed: side.completed,
+        ready_ms: side.ready_ms,
+        failures: side.failures.iter().map(failure).collect(),
+    }
+}
+
+fn knob(reading: &KnobReading) -> KnobReading {
+    KnobReading {
+        kind: reading.kind,
+        name: escape(&reading.name),
+        wanted: escape(&reading.wanted),
+        found: escape(&reading.found),
+        took: reading.took,
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct FailureJson {
+    class: crate::fault::FailureClass,
+    fault: Fault,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workload: Option<String>,
+    boots: Vec<String>,
+    title: String,
+    details: Vec<String>,
+    console_tail: Vec<String>,
+}
+
+fn failure(group: &crate::analyse::FailureGroup) -> FailureJson {
+    let lines = |lines: &[String]| lines.iter().map(|line| escape(line)).collect();
+    FailureJson {
+        class: group.first.class,
+        fault: group.fault,
+        workload: group.workload.as_deref().map(escape),
+        boots: group.boots.iter().map(|boot| escape(&boot.0)).collect(),
+        title: escape(&group.first.title),
+        details: lines(&group.first.details),
+        console_tail: lines(&group.first.console_tail),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct DistributionJson {
+    experiment: String,
+    side: String,
+    workload: String,
+    metric: String,
+    unit: String,
+    operations: usize,
+    p50: f64,
+    p99: f64,
+    max: f64,
+}
+
+fn distribution(summary: &DistributionSummary) -> DistributionJson {
+    DistributionJson {
+        experiment: escape(&summary.series.experiment),
+        side: escape(&summary.side),
+        workload: escape(&summary.series.workload),
+        metric: escape(&summary.series.metric),
+        unit: escape(&summary.unit),
+        operations: summary.operations,
+        p50: summary.p50,
+        p99: summary.p99,
+        max: summary.max,
+    }
+}

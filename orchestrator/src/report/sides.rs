@@ -1,0 +1,111 @@
+use std::collections::BTreeSet;
+
+use kduel_protocol::KnobReading;
+
+use crate::analyse::{FailureGroup, SideSummary, cmdline_words};
+use crate::collect::RunInfo;
+use crate::text::count;
+
+use super::page::Page;
+
+/// Who was compared: kernel, build, command line, knobs as they read back.
+pub(super) fn sides(page: &mut Page, info: &RunInfo, sides: &[&SideSummary]) {
+    let width = name_width(sides);
+    for side in sides {
+        let mut lead = format!("  {:<width$}  ", side.name);
+        for line in describe(info, side) {
+            page.paragraph(&lead, [line.into()]);
+            lead = " ".repeat(lead.chars().count());
+        }
+    }
+}
+
+fn name_width(sides: &[&SideSummary]) -> usize {
+    sides.iter().map(|side| side.name.chars().count()).max().unwrap_or(0)
+}
+
+fn describe(info: &RunInfo, side: &SideSummary) -> Vec<String> {
+    let kernel = info.kernels.get(&side.kernel_name);
+    let release = side.facts.as_ref().map(|facts| facts.release.as_str());
+    let release =
+        release.or_else(|| kernel.map(|kernel| kernel.release.as_str())).unwrap_or("never seen");
+    let origin = kernel.map(|kernel| format!(", {}", kernel.origin)).unwrap_or_default();
+    let mut lines = vec![format!("{release} ({}{origin})", side.kernel_name)];
+    if let Some(facts) = &side.facts {
+        if let Some(build_id) = &facts.build_id {
+            lines.push(format!("build id {build_id}"));
+        }
+        lines.push(format!("command line: {}", cmdline_words(&facts.cmdline).join(" ")));
+    }
+    lines.extend(side.knobs.iter().map(knob));
+    let boots = match side.boots {
+        0 => "not booted".to_owned(),
+        boots => format!("{} of {} completed", side.completed, count(boots, "boot")),
+    };
+    let ready = side.ready_ms.map(|ms| format!(", ready after {:.1} s", ms / 1000.0));
+    lines.push(format!("{boots}{}", ready.unwrap_or_default()));
+    lines
+}
+
+fn knob(reading: &KnobReading) -> String {
+    let KnobReading { kind, name, wanted, found, took } = reading;
+    let key = kind.key();
+    let value = if wanted.is_empty() { String::new() } else { format!(" = {wanted}") };
+    match (took, found == wanted) {
+        (true, true) => format!("{key} {name}{value} (read back)"),
+        (true, false) => format!("{key} {name}{value} (reads back as {found})"),
+        (false, _) => format!("{key} {name}{value} DID NOT TAKE, reads back as {found}"),
+    }
+}
+
+/// Lines of a console that are shown; the whole of it is in the run's folder.
+const TAIL: usize = 12;
+
+/// What went wrong, by side and kind, with the console of the first of each.
+pub(super) fn failures(page: &mut Page, sides: &[&SideSummary]) {
+    let width = name_width(sides);
+    for side in sides {
+        for group in &side.failures {
+            let lead = format!("  {:<width$}  ", side.name);
+            page.paragraph(&lead, [headline(side, group).into()]);
+            let indent = " ".repeat(lead.chars().count());
+            let first = &group.first;
+            for line in &first.details {
+                page.paragraph(&indent, [line.as_str().into()]);
+            }
+            if let Some(hint) = &first.hint {
+                page.paragraph(&indent, [format!("hint: {hint}").into()]);
+            }
+            console(page, &indent, group);
+        }
+    }
+}
+
+fn headline(side: &SideSummary, group: &FailureGroup) -> String {
+    let workload = group.workload.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
+    let boots: BTreeSet<_> = group.boots.iter().collect();
+    let of = count(side.boots, "boot");
+    format!(
+        "{workload}{} in {} of {of} (fault: {}): {}",
+        group.first.class.words(),
+        boots.len(),
+        group.fault,
+        group.first.title
+    )
+}
+
+fn console(page: &mut Page, indent: &str, group: &FailureGroup) {
+    let Some(boot) = group.boots.first() else { return };
+    let tail = &group.first.console_tail;
+    let shown = &tail[tail.len().saturating_sub(TAIL)..];
+    if group.workload.is_some() {
+        return;
+    }
+    if shown.is_empty() {
+        return page.line(&format!("{indent}the console of {boot} is empty"));
+    }
+    page.line(&format!("{indent}console/{boot}.log ends with"));
+    for line in shown {
+        page.cut(&format!("{indent}| {line}"));
+    }
+}

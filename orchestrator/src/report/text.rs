@@ -1,0 +1,161 @@
+use crate::analyse::{Comparison, DistributionSummary, SideSummary, Verdict};
+use crate::boot::Accel;
+use crate::plan::{Measure, PlannedExperiment};
+use crate::text::count;
+
+use super::page::{Look, Page, Span};
+use super::words::sentence;
+use super::{Report, series, sides};
+
+/// The report for a terminal or a file, verdict first. Ends with a newline.
+pub fn text(report: &Report<'_>, look: Look) -> String {
+    let mut page = Page::new(look);
+    verdicts(&mut page, report);
+    for experiment in &report.plan.experiments {
+        page.blank();
+        one_experiment(&mut page, report, experiment);
+    }
+    if !report.analysis.warnings.is_empty() {
+        page.blank();
+        for warning in &report.analysis.warnings {
+            page.paragraph("note: ", [warning.as_str().into()]);
+        }
+    }
+    page.blank();
+    foot(&mut page, report);
+    page.finish()
+}
+
+/// Stands before every number of an emulated guest.
+fn mark(report: &Report<'_>) -> &'static str {
+    if accel(report) == Accel::Tcg { "~" } else { "" }
+}
+
+fn accel(report: &Report<'_>) -> Accel {
+    report.analysis.accel.unwrap_or(report.info.accelerator)
+}
+
+fn verdicts(page: &mut Page, report: &Report<'_>) {
+    let analysis = report.analysis;
+    let primary: Vec<&Comparison> = analysis.comparisons.iter().filter(|c| c.primary).collect();
+    let tally = [
+        Verdict::Fails,
+        Verdict::Regression,
+        Verdict::Invalid,
+        Verdict::Inconclusive,
+        Verdict::Improvement,
+        Verdict::NoChange,
+    ]
+    .map(|verdict| (verdict, primary.iter().filter(|c| c.verdict == verdict).count()));
+    let mut spans: Vec<Span> = vec![Span::Verdict(analysis.worst)];
+    if primary.len() > 1 {
+        let parts: Vec<String> = tally
+            .iter()
+            .filter(|(_, found)| *found > 0)
+            .map(|(verdict, found)| format!("{found} {}", verdict.words()))
+            .collect();
+        spans.push(
+            format!("(of {}: {})", count(primary.len(), "comparison"), parts.join(", ")).into(),
+        );
+    }
+    page.paragraph("verdict: ", spans);
+    page.blank();
+    let several = report.plan.experiments.len() > 1;
+    let names: Vec<String> = analysis.comparisons.iter().map(|c| series_name(c, several)).collect();
+    // A long name gets a line of its own rather than pushing all sentences to the right.
+    let width = names.iter().map(|name| name.chars().count()).filter(|n| *n <= 28).max();
+    for (comparison, name) in analysis.comparisons.iter().zip(&names) {
+        let width = width.unwrap_or(0);
+        let mut lead = format!("  {name:<width$}  ");
+        if name.chars().count() > width {
+            page.line(&format!("  {name}"));
+            lead = "      ".to_owned();
+        }
+        page.paragraph(&lead, sentence(comparison, mark(report)));
+    }
+}
+
+fn series_name(comparison: &Comparison, several: bool) -> String {
+    let series = &comparison.series;
+    let experiment = if several { format!("{}: ", series.experiment) } else { String::new() };
+    format!("{experiment}{} {}", series.workload, series.metric)
+}
+
+fn one_experiment(page: &mut Page, report: &Report<'_>, experiment: &PlannedExperiment) {
+    let analysis = report.analysis;
+    let own_sides: Vec<&SideSummary> =
+        analysis.sides.iter().filter(|side| side.experiment == experiment.name).collect();
+    let comparisons: Vec<&Comparison> =
+        analysis.comparisons.iter().filter(|c| c.series.experiment == experiment.name).collect();
+    let operations: Vec<&DistributionSummary> =
+        analysis.distributions.iter().filter(|d| d.series.experiment == experiment.name).collect();
+    let topology = &experiment.topology;
+    let cpus = count(topology.cpus() as usize, "CPU");
+    let (name, shape, memory) = (&experiment.name, &experiment.topology_name, topology.memory_mib);
+    page.paragraph("", [format!("{name} on {shape} ({cpus}, {memory} MiB)").into()]);
+    sides::sides(page, report.info, &own_sides);
+    if own_sides.iter().any(|side| !side.failures.is_empty()) {
+        page.blank();
+        page.line("failures");
+        sides::failures(page, &own_sides);
+    }
+    if let Some(base) = own_sides.first()
+        && analysis.accel.is_some()
+    {
+        page.blank();
+        page.paragraph("", [executed_by(report).into()]);
+        series::numbers(page, &base.name, &comparisons, &operations, mark(report));
+    }
+}
+
+fn executed_by(report: &Report<'_>) -> &'static str {
+    match accel(report) {
+        Accel::Kvm => "numbers, measured under KVM",
+        Accel::Tcg => "numbers, emulated (TCG): ~ is of QEMU's translator, not of hardware",
+    }
+}
+
+fn foot(page: &mut Page, report: &Report<'_>) {
+    let Report { info, analysis, plan } = report;
+    let measure = match plan.measure {
+        Measure::Time => "time",
+        Measure::Instructions => "instructions",
+    };
+    page.paragraph("basis: ", [format!("{measure}; {}", analysis.basis).into()]);
+    page.paragraph(
+        "claim: ",
+        ["about these builds, here; the same source built again lies differently in memory, which \
+          alone can change a number"
+            .into()],
+    );
+    let label = info.label.as_ref().map(|label| format!(" \"{label}\"")).unwrap_or_default();
+    let qemu = info.qemu.as_ref().map(|qemu| format!(", QEMU {}", qemu.version));
+    let started = info.started.strftime("%Y-%m-%d %H:%M UTC");
+    page.paragraph(
+        "run:   ",
+        [format!(
+            "{}{label}, {started}, kduel {}{}, host {} on {}",
+            info.id,
+            info.kduel,
+            qemu.unwrap_or_default(),
+            info.host.kernel,
+            info.host.cpu_model
+        )
+        .into()],
+    );
+    page.paragraph("again: ", [shell_words(&info.command).into()]);
+    page.paragraph("this:  ", [format!("kduel report {}", info.id).into()]);
+}
+
+/// A command that can be pasted into a shell.
+fn shell_words(command: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,@%^~[]".contains(c);
+    let quoted = command.iter().map(|word| {
+        if !word.is_empty() && word.chars().all(plain) && !word.contains(['[', '~']) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,121 @@
+//! What one boot of one side carries: its plan, its keys, its command line.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kduel_protocol::{GuestPlan, PROTOCOL};
+use sha2::{Digest, Sha256};
+
+use crate::boot::qemu_args::{self, Architecture, Descriptors, default_cmdline};
+use crate::boot::{Accel, Deadlines, GuestSpec, SshIdentity};
+use crate::fault::Failure;
+use crate::host::Qemu;
+use crate::id::BootId;
+use crate::plan::{Block, PlannedExperiment, PlannedSide};
+use crate::provision::{Kernel, Overlay, keys};
+
+/// What all boots of one side have in common.
+#[derive(Debug, Clone)]
+pub struct GuestRecipe {
+    /// The experiment.
+    pub experiment: Arc<PlannedExperiment>,
+    /// The side, an index into the experiment's sides.
+    pub side: usize,
+    /// Its kernel.
+    pub kernel: Kernel,
+    /// What executes it.
+    pub accel: Accel,
+    /// What kind of machine it is.
+    pub architecture: &'static Architecture,
+}
+
+impl GuestRecipe {
+    /// The side.
+    pub fn side(&self) -> &PlannedSide {
+        &self.experiment.sides[self.side]
+    }
+
+    /// The plan and the guest of one boot.
+    ///
+    /// # Errors
+    ///
+    /// `HostIo` if a file of the user's cannot be read or no keys can be drawn.
+    pub fn boot(&self, block: &Block, attempt: u32) -> Result<(GuestPlan, GuestSpec), Failure> {
+        let side = self.side();
+        let boot = BootId::new(&self.experiment.name, block.index, &side.name, attempt);
+        let plan = GuestPlan {
+            protocol: PROTOCOL,
+            nonce: nonce_of(&boot, block.layout_seed),
+            knobs: side.knobs.clone(),
+            settle_s: self.experiment.settle_s,
+            trials: self.experiment.trials.clone(),
+            monitors: self.experiment.monitors.clone(),
+        };
+        let (ssh, host_key) = keys::generate()?;
+        let overlay = Overlay {
+            plan: &plan,
+            host_key: &host_key,
+            authorized_key: &ssh.client_public_line,
+            files: &self.experiment.files,
+        }
+        .to_bytes()?;
+        let spec = GuestSpec {
+            boot,
+            side: side.name.clone(),
+            image: self.kernel.image.clone(),
+            initramfs: self.kernel.initramfs.clone(),
+            overlay,
+            cmdline: self.cmdline(block.layout_seed),
+            topology: self.experiment.topology.clone(),
+            cpu_flags: side.knobs.cpu_flags.clone(),
+            accel: self.accel,
+            nonce: plan.nonce.clone(),
+            ssh,
+            deadlines: Deadlines::of(self.accel),
+        };
+        Ok((plan, spec))
+    }
+
+    /// The kernel command line of a boot with this layout seed.
+    pub fn cmdline(&self, layout_seed: u64) -> String {
+        let mut words = vec![format!("kduel.seed={layout_seed:#018x}")];
+        words.extend_from_slice(&self.side().knobs.cmdline);
+        default_cmdline(self.architecture, self.accel, &words)
+    }
+}
+
+/// The QEMU command line of a side, for showing: descriptors and boot name stand for any boot's.
+pub fn nominal_command_line(
+    qemu: &Qemu,
+    experiment: &PlannedExperiment,
+    side: &PlannedSide,
+    accel: Accel,
+) -> Vec<String> {
+    let nothing = SshIdentity {
+        host_key_blob: Vec::new(),
+        client_private_pem: String::new(),
+        client_public_line: String::new(),
+    };
+    let spec = GuestSpec {
+        boot: BootId::new(&experiment.name, 0, &side.name, 0),
+        side: side.name.clone(),
+        image: PathBuf::new(),
+        initramfs: PathBuf::new(),
+        overlay: Vec::new(),
+        cmdline: default_cmdline(qemu.architecture, accel, &side.knobs.cmdline),
+        topology: experiment.topology.clone(),
+        cpu_flags: side.knobs.cpu_flags.clone(),
+        accel,
+        nonce: String::new(),
+        ssh: nothing,
+        deadlines: Deadlines::of(accel),
+    };
+    qemu_args::command_line(&spec, &qemu.program, qemu.architecture, &Descriptors::nominal(accel))
+}
+
+/// The nonce of one boot: unguessable for a kernel that did not read its plan, the same again when
+/// the same boot of the same plan is repeated.
+pub fn nonce_of(boot: &BootId, layout_seed: u64) -> String {
+    let digest = Sha256::digest(format!("{boot} {layout_seed:016x}"));
+    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,137 @@
+//! One boot of one side, from start to proof of its end.
+
+use std::time::Duration;
+
+use kduel_protocol::{AGENT_PATH, Event, GuestPlan, PLAN_PATH, Phase, Topology};
+
+use super::{AgentStream, topology};
+use crate::boot::{ExecEnd, Machine, Watch};
+use crate::clock::Stopwatch;
+use crate::collect::BootResult;
+use crate::event::{BootPhase, RunEvent};
+use crate::fault::{Failure, FailureClass};
+use crate::id::BootId;
+
+/// Which boot it is, for those who watch.
+#[derive(Debug, Clone)]
+pub struct BootLabel {
+    /// The boot.
+    pub boot: BootId,
+    /// Its side.
+    pub side: String,
+    /// Its block, from 0.
+    pub block: usize,
+}
+
+/// What a boot came to.
+#[derive(Debug)]
+pub struct BootEnd {
+    /// From start to ready, if it ever was.
+    pub ready: Option<Duration>,
+    /// From start to the first sample, if there was one.
+    pub first_sample: Option<Duration>,
+    /// From start to proof of the end.
+    pub took: Duration,
+    /// What it gave.
+    pub result: Result<BootResult, Failure>,
+    /// Its console, raw.
+    pub console: String,
+}
+
+/// Boots `machine`, carries out `plan` in it and switches it off. Blocks; the guest is gone
+/// afterwards whatever happened.
+pub fn run_boot(
+    machine: &mut dyn Machine,
+    plan: &GuestPlan,
+    wanted: &Topology,
+    workloads: &[String],
+    label: &BootLabel,
+    watch: &Watch,
+) -> BootEnd {
+    let stopwatch = Stopwatch::start();
+    let tell = |phase: BootPhase| {
+        watch.tell(RunEvent::Boot {
+            boot: label.boot.clone(),
+            side: label.side.clone(),
+            block: label.block,
+            phase,
+        });
+    };
+    tell(BootPhase::Booting);
+    let mut ready = None;
+    let mut first_sample = None;
+    let outcome = machine.boot().and_then(|()| {
+        ready = Some(stopwatch.elapsed());
+        tell(BootPhase::Ready { after: stopwatch.elapsed() });
+        carry_out(machine, plan, wanted, &mut |event| {
+            if matches!(event, Event::Sample(_)) {
+                first_sample.get_or_insert_with(|| stopwatch.elapsed());
+            }
+            if let Some(phase) = phase_of(event, plan, workloads) {
+                tell(phase);
+            }
+        })
+    });
+    let outcome = outcome.map_err(|failure| diagnosed(machine, failure));
+    tell(BootPhase::Stopping);
+    // A crash after the end marker still spoils the boot; an earlier failure is the one to report.
+    let stopped = machine.stop();
+    let result = outcome.and_then(|result| stopped.map(|()| result));
+    let took = stopwatch.elapsed();
+    tell(BootPhase::Done { took });
+    BootEnd { ready, first_sample, took, result, console: machine.console() }
+}
+
+fn carry_out(
+    machine: &mut dyn Machine,
+    plan: &GuestPlan,
+    wanted: &Topology,
+    on_event: &mut dyn FnMut(&Event),
+) -> Result<BootResult, Failure> {
+    let mut stream = AgentStream::new(plan);
+    let end = machine.exec(&format!("{AGENT_PATH} run {PLAN_PATH}"), &mut |line| {
+        let event = stream.line(line)?;
+        if let Event::Facts(facts) = &event {
+            topology::check(wanted, facts)?;
+        }
+        on_event(&event);
+        Ok(())
+    })?;
+    let ended_badly = match end {
+        ExecEnd::Status(0) => None,
+        ExecEnd::Status(status) => Some(format!("the agent ended with exit status {status}")),
+        ExecEnd::Signal(signal) => Some(format!("the agent was ended by signal {signal}")),
+    };
+    match (stream.finish(), ended_badly) {
+        (Ok(result), None) => Ok(result),
+        (Ok(_), Some(how)) => Err(Failure::new(FailureClass::WorkloadFailed, how)),
+        (Err(failure), Some(how)) => Err(failure.detail(how)),
+        (Err(failure), None) => Err(failure),
+    }
+}
+
+fn phase_of(event: &Event, plan: &GuestPlan, workloads: &[String]) -> Option<BootPhase> {
+    let trial = |id: u32, done: u32| {
+        let index = plan.trials.iter().position(|trial| trial.id == id)?;
+        let spec = plan.trials.get(index)?;
+        let workload = workloads.get(index).unwrap_or(&spec.workload).clone();
+        Some(BootPhase::Trial { workload, done, of: spec.warmup + spec.iterations })
+    };
+    match event {
+        Event::Phase { phase: Phase::Knobs } => Some(BootPhase::Knobs),
+        Event::Phase { phase: Phase::Settling } => Some(BootPhase::Settling),
+        Event::TrialBegin { trial: id } => trial(*id, 0),
+        Event::Progress { trial: id, done, .. } => trial(*id, *done),
+        _ => None,
+    }
+}
+
+/// A hang is looked at from outside before the guest is ended.
+fn diagnosed(machine: &mut dyn Machine, failure: Failure) -> Failure {
+    match failure.class {
+        FailureClass::SilentHang | FailureClass::ChattyHang => {
+            machine.diagnose().into_iter().fold(failure, Failure::detail)
+        }
+        _ => failure,
+    }
+}

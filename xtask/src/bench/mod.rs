@@ -1,0 +1,45 @@
+//! `cargo xtask bench`: how kduel itself does, beside others.
+
+mod kduel;
+mod summary;
+mod virtme;
+
+use anyhow::Result;
+
+use self::summary::Summary;
+use crate::build::{self, Profile};
+use crate::setup::{self, Purpose};
+
+/// Boots kduel's 6.1 guest and virtme-ng's in turn, `boots` times each, two vCPUs, both emulated,
+/// and compares the times to the first sample and to the answer of `uname -r`.
+pub fn boot(boots: usize) -> Result<()> {
+    setup::setup(Purpose::Running, false)?;
+    build::build(Profile::Release)?;
+    let virtme = virtme::Virtme::prepare()?;
+    eprintln!("one boot of each beforehand, not counted: it fills caches");
+    virtme.seconds_to_answer()?;
+    kduel::seconds_to_first_sample()?;
+
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for boot in 0..boots {
+        eprintln!("boot {} of {boots}", boot + 1);
+        // Whoever goes first changes, so that a drift of the host hits both alike.
+        if boot % 2 == 0 {
+            ours.extend(kduel::seconds_to_first_sample()?);
+            theirs.push(virtme.seconds_to_answer()?);
+        } else {
+            theirs.push(virtme.seconds_to_answer()?);
+            ours.extend(kduel::seconds_to_first_sample()?);
+        }
+    }
+    show(&Summary::of(&ours)?, &Summary::of(&theirs)?);
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "this is the result")]
+fn show(ours: &Summary, theirs: &Summary) {
+    println!("two vCPUs, Debian 6.1, emulated; seconds    boots     min  median     max");
+    println!("kduel, start to first sample (cloud)     {ours}");
+    println!("virtme-ng, start to `uname -r` (amd64)   {theirs}");
+    println!("ratio of the medians                     {:.2}", ours.median / theirs.median);
+}

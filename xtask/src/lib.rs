@@ -1,0 +1,3 @@
+//! What the tasks and the integration tests share.
+
+pub mod leftovers;
