@@ -98,6 +98,12 @@ pub fn sysctl_path(name: &str) -> String {
     format!("/proc/sys/{path}")
 }
 
+/// What is handed to the kernel in one write each: scheduler features are taken one at a time.
+pub fn pieces<'a>(path: &str, value: &'a str) -> Vec<&'a str> {
+    let is_list = path.ends_with("/sched/features") || path.ends_with("/sched_features");
+    if is_list { value.split_whitespace().collect() } else { vec![value] }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +156,13 @@ mod tests {
             parameter_path("virtio-net.napi_tx"),
             "/sys/module/virtio_net/parameters/napi_tx"
         );
+    }
+
+    #[test]
+    fn scheduler_features_are_written_one_by_one() {
+        let path = "/sys/kernel/debug/sched/features";
+        assert_eq!(pieces(path, "NO_HRTICK NO_DELAY_ZERO"), ["NO_HRTICK", "NO_DELAY_ZERO"]);
+        assert_eq!(pieces("/proc/sys/net/ipv4/tcp_rmem", "1 2 3"), ["1 2 3"]);
     }
 
     #[test]

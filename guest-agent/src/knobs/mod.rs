@@ -4,6 +4,7 @@ mod compare;
 mod mount;
 
 use std::fs;
+use std::io::Write;
 
 use kduel_protocol::{KnobKind, KnobReading, Knobs};
 
@@ -121,12 +122,15 @@ impl Setting {
     }
 }
 
-/// Writes `value` with one write; gives what went wrong.
+/// Writes `value`; gives what went wrong.
 fn write(path: &str, value: &str) -> Option<String> {
     // Not `fs::write`: a knob that does not exist must not come into being as a file.
-    use std::io::Write;
-    let file = fs::OpenOptions::new().write(true).truncate(true).open(path);
-    file.and_then(|mut file| file.write_all(value.as_bytes())).err().map(|error| error.to_string())
+    let mut pieces = compare::pieces(path, value).into_iter();
+    pieces.find_map(|piece| {
+        let file = fs::OpenOptions::new().write(true).truncate(true).open(path);
+        let written = file.and_then(|mut file| file.write_all(piece.as_bytes()));
+        written.err().map(|error| error.to_string())
+    })
 }
 
 /// What a file holds now, and whether that is what was wanted.

@@ -96,19 +96,46 @@ fn the_filter_catches_what_it_is_there_for() {
     assert_ne!(last, WENT_WELL);
 }
 
-/// Threads of the measuring child while it measures.
-fn threads_of(workload: &str) -> usize {
-    let mut child = start(workload, 60_000_000_000, false);
-    let tasks = format!("/proc/{}/task", child.id());
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    let count = std::fs::read_dir(tasks).unwrap().count();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    count
+/// The measuring child's process folder, as long as it measures.
+struct Measuring(Child);
+
+impl Measuring {
+    fn start(workload: &str) -> Self {
+        Self(start(workload, 600_000_000_000, false))
+    }
+
+    fn threads(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/task", self.0.id())).unwrap().count()
+    }
+
+    /// Whether it has waited for a child of its own: page faults of such are counted.
+    fn has_forked(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        let (_, fields) = stat.rsplit_once(')').unwrap();
+        fields.split_whitespace().nth(8) != Some("0")
+    }
+
+    fn wait_until(&self, is_so: impl Fn(&Self) -> bool) {
+        let so_far = (0..1000).find(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            is_so(self)
+        });
+        assert!(so_far.is_some(), "not within ten seconds");
+    }
+}
+
+impl Drop for Measuring {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
 }
 
 #[test]
 fn the_measuring_process_has_one_thread() {
-    assert_eq!(threads_of("fork-exit"), 1);
-    assert_eq!(threads_of("futex-wake"), 2, "or the count above would prove nothing");
+    let forking = Measuring::start("fork-exit");
+    forking.wait_until(Measuring::has_forked);
+    assert_eq!(forking.threads(), 1);
+    // Or the count above would prove nothing.
+    Measuring::start("futex-wake").wait_until(|waking| waking.threads() == 2);
 }
