@@ -20,6 +20,10 @@ pub const TAIL_LINES: usize = 40;
 /// A longer line is cut here, in bytes, and goes on as the next.
 const LINE_BYTES: usize = 8 * 1024;
 
+/// QEMU writes single bytes. To be woken by each would cost the guest's own processors dearly, so
+/// some are left to come together; the pipe holds far more than comes in this time.
+const GATHER: Duration = Duration::from_millis(5);
+
 /// The console of one guest.
 pub struct Console {
     shared: Arc<Shared>,
@@ -111,7 +115,7 @@ impl Console {
         self.shared.lock().record.text()
     }
 
-    /// Waits until something changes, at most `longest`.
+    /// Waits for another line or the end, at most `longest`.
     pub fn wait(&self, longest: Duration) {
         let state = self.shared.lock();
         drop(self.shared.changed.wait_timeout(state, longest));
@@ -149,7 +153,7 @@ impl Shared {
 }
 
 fn pump(mut source: impl Read, shared: &Shared, side: &str, watch: &Watch) {
-    let mut buffer = [0; 4096];
+    let mut buffer = [0; 16 * 1024];
     loop {
         let read = match source.read(&mut buffer) {
             Ok(0) => break,
@@ -159,9 +163,14 @@ fn pump(mut source: impl Read, shared: &Shared, side: &str, watch: &Watch) {
             Err(_) => break,
         };
         let lines = shared.lock().take(&buffer[..read]);
-        shared.changed.notify_all();
+        if !lines.is_empty() {
+            shared.changed.notify_all();
+        }
         for line in lines {
             watch.tell(RunEvent::Console { side: side.to_owned(), line });
+        }
+        if read < buffer.len() {
+            std::thread::sleep(GATHER);
         }
     }
     shared.lock().closed = true;

@@ -71,7 +71,9 @@ impl QemuMachine {
     ) -> Result<ExecEnd, Failure> {
         let guest = self.guest.as_mut().ok_or_else(not_booted)?;
         guest.vigil.check()?;
-        let ssh = guest.ssh.as_mut().ok_or_else(not_booted)?;
+        let ssh = guest.ssh.as_mut().ok_or_else(|| {
+            Failure::new(FailureClass::SshCut, "the connection to the guest was lost before")
+        })?;
         let vigil = &mut guest.vigil;
         let progress = self.spec.deadlines.progress;
         ssh.exec(command, input, progress, on_line, &mut || vigil.check())
@@ -183,7 +185,7 @@ impl Machine for QemuMachine {
 }
 
 fn not_booted() -> Failure {
-    Failure::new(FailureClass::Internal, "the guest is not connected")
+    Failure::new(FailureClass::Internal, "the guest was not booted")
 }
 
 /// One word for the guest's shell.

@@ -260,7 +260,7 @@ impl Vigil {
         let mut failure = self
             .failure(class, &title)
             .detail(format!("last output on the console {:.1} s ago", silence.as_secs_f64()));
-        failure.details.extend(self.diagnose());
+        failure.details.extend(self.whereabouts());
         failure
     }
 
@@ -270,8 +270,14 @@ impl Vigil {
         }
         let title = format!("the kernel printed nothing within {:.0} s", waited.as_secs_f64());
         let mut failure = self.failure(FailureClass::BootFailed, &title);
-        failure.details.extend(self.diagnose());
+        failure.details.extend(self.whereabouts());
         failure.hint("is it a kernel for this architecture, with a serial console built in?")
+    }
+
+    /// The run state and where the first vCPU is.
+    fn whereabouts(&mut self) -> impl Iterator<Item = String> {
+        let lines = self.diagnose().into_iter();
+        lines.filter(|line| !line.contains('=') || line.contains("RIP="))
     }
 
     /// Run state and registers of the first vCPU, as far as QEMU answers.
@@ -281,7 +287,10 @@ impl Vigil {
             Err(failure) => return vec![failure.to_string()],
         };
         let registers = self.qmp.monitor("info registers").unwrap_or_default();
-        let registers = registers.lines().take_while(|line| !line.starts_with("FCW"));
+        let registers = registers
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .take_while(|line| !line.starts_with("FCW"));
         std::iter::once(status).chain(registers.map(|line| line.trim_end().to_owned())).collect()
     }
 
