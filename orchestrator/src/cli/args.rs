@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::collect::RunRef;
+use crate::units;
 
 /// Examples shown below the help of `run` and `plan`.
 pub const RUN_EXAMPLES: &str = "\
@@ -104,6 +105,14 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub iterations: Option<u32>,
 
+    /// Longest time from the start of a guest until it can be reached: 90s, 5m.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub boot_deadline: Option<u32>,
+
+    /// Longest time that a guest may show no progress before it counts as hanging.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub progress_deadline: Option<u32>,
+
     /// Six pairs and one look with Student's t.
     #[arg(long)]
     pub quick: bool,
@@ -167,6 +176,15 @@ pub struct RunOptions {
     /// Show the console of this side.
     #[arg(long, value_name = "SIDE")]
     pub console: Option<String>,
+}
+
+/// A duration of at least a second, in whole seconds.
+fn seconds(text: &str) -> Result<u32, String> {
+    let ns = units::parse_duration_ns(text)?;
+    match u32::try_from(ns / 1_000_000_000) {
+        Ok(seconds) if seconds > 0 => Ok(seconds),
+        _ => Err("at least one second, such as 90s or 5m".to_owned()),
+    }
 }
 
 /// `--measure`.

@@ -30,6 +30,7 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
         files: Vec::new(),
         monitors: Vec::new(),
         settle_s: 0,
+        patience: crate::plan::Patience::default(),
         blocks: (0..pairs)
             .map(|index| Block { index, order: (0..sides.len()).collect(), layout_seed: 1 })
             .collect(),

@@ -42,6 +42,10 @@ pub struct Terms {
     pub warmup: Option<u32>,
     /// Longest wait for an idle guest, in seconds.
     pub settle_s: u32,
+    /// The longest that a boot may take, in seconds; absent: by the accelerator.
+    pub boot_deadline_s: Option<u32>,
+    /// The longest that a guest may show no progress, in seconds; absent: by the accelerator.
+    pub progress_deadline_s: Option<u32>,
     /// The agent gives a trial up after this, in seconds; absent: by the trial's cost.
     pub deadline_s: Option<u32>,
     /// Few pairs and one look.
@@ -58,6 +62,8 @@ impl Default for Terms {
             iterations: None,
             warmup: None,
             settle_s: 10,
+            boot_deadline_s: None,
+            progress_deadline_s: None,
             deadline_s: None,
             quick: false,
             aa: false,
@@ -82,6 +88,10 @@ pub struct Overrides {
     pub pairs: Option<usize>,
     /// `--iterations`.
     pub iterations: Option<u32>,
+    /// `--boot-deadline`, in seconds.
+    pub boot_deadline_s: Option<u32>,
+    /// `--progress-deadline`, in seconds.
+    pub progress_deadline_s: Option<u32>,
     /// `--quick`.
     pub quick: bool,
     /// `--aa`.
@@ -110,14 +120,27 @@ const KEYS: &[&str] = &[
     "iterations",
     "warmup",
     "settle",
+    "boot-deadline",
+    "progress-deadline",
     "deadline",
     "quick",
     "aa",
 ];
 
 /// Keys of [`Terms`], which `matrix:` takes too.
-pub const TERM_KEYS: &[&str] =
-    &["measure", "pairs", "iterations", "warmup", "settle", "deadline", "quick", "aa", "monitors"];
+pub const TERM_KEYS: &[&str] = &[
+    "measure",
+    "pairs",
+    "iterations",
+    "warmup",
+    "settle",
+    "boot-deadline",
+    "progress-deadline",
+    "deadline",
+    "quick",
+    "aa",
+    "monitors",
+];
 
 /// Reads one entry of `experiments:`.
 pub fn read(
@@ -216,6 +239,8 @@ pub fn terms(check: &mut Check<'_>, node: &Node, flags: &Overrides) -> Terms {
     terms.measure = flags.measure.unwrap_or(terms.measure);
     terms.pairs = flags.pairs.or(terms.pairs);
     terms.iterations = flags.iterations.or(terms.iterations);
+    terms.boot_deadline_s = flags.boot_deadline_s.or(terms.boot_deadline_s);
+    terms.progress_deadline_s = flags.progress_deadline_s.or(terms.progress_deadline_s);
     terms.quick |= flags.quick;
     terms.aa |= flags.aa;
     if terms.measure == Measure::Instructions {
@@ -234,6 +259,10 @@ fn term(check: &mut Check<'_>, entry: &Entry, terms: &mut Terms) {
         "iterations" => terms.iterations = check.small(node, &what, 1..=10_000),
         "warmup" => terms.warmup = check.small(node, &what, 0..=10_000),
         "settle" => terms.settle_s = check.seconds(node, &what).unwrap_or_default(),
+        "boot-deadline" => terms.boot_deadline_s = check.seconds(node, &what).filter(|s| *s > 0),
+        "progress-deadline" => {
+            terms.progress_deadline_s = check.seconds(node, &what).filter(|s| *s > 0);
+        }
         "deadline" => terms.deadline_s = check.seconds(node, &what).filter(|s| *s > 0),
         "quick" => terms.quick = check.flag(node, &what).unwrap_or_default(),
         "aa" => terms.aa = check.flag(node, &what).unwrap_or_default(),

@@ -214,6 +214,8 @@ fn overrides(args: &RunArgs) -> Overrides {
         }),
         pairs: args.pairs.map(|pairs| pairs as usize),
         iterations: args.iterations,
+        boot_deadline_s: args.boot_deadline,
+        progress_deadline_s: args.progress_deadline,
         quick: args.quick,
         aa: args.aa,
     }

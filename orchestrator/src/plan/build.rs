@@ -1,4 +1,4 @@
-use super::{PLAN_FORMAT, Plan, PlannedExperiment, matrix, schedule};
+use super::{PLAN_FORMAT, Patience, Plan, PlannedExperiment, matrix, schedule};
 use crate::config::{Experiment, Loaded};
 
 /// Boots of every side if nothing is written.
@@ -37,6 +37,10 @@ fn experiment(from: &Experiment, seed: u64) -> PlannedExperiment {
         files,
         monitors: from.monitors.clone(),
         settle_s: from.terms.settle_s,
+        patience: Patience {
+            boot_s: from.terms.boot_deadline_s,
+            progress_s: from.terms.progress_deadline_s,
+        },
         blocks: schedule::blocks(seed, &from.name, from.sides.len(), pairs),
     }
 }

@@ -67,8 +67,23 @@ pub struct PlannedExperiment {
     pub monitors: Vec<Monitor>,
     /// The longest wait for an idle guest, in seconds.
     pub settle_s: u32,
+    /// What the user allows a guest instead of the accelerator's deadlines.
+    #[serde(default)]
+    pub patience: Patience,
     /// One boot of every side each, in order.
     pub blocks: Vec<Block>,
+}
+
+/// Deadlines of the user's own; absent: by the accelerator.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Patience {
+    /// From the start of a guest until it can be reached, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub boot_s: Option<u32>,
+    /// Without any sign of progress, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub progress_s: Option<u32>,
 }
 
 /// One side of an experiment.

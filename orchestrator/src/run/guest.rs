@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kduel_protocol::{GuestPlan, PROTOCOL};
 use sha2::{Digest, Sha256};
@@ -71,9 +72,20 @@ impl GuestRecipe {
             accel: self.accel,
             nonce: plan.nonce.clone(),
             ssh,
-            deadlines: Deadlines::of(self.accel),
+            deadlines: self.deadlines(),
         };
         Ok((plan, spec))
+    }
+
+    fn deadlines(&self) -> Deadlines {
+        let usual = Deadlines::of(self.accel);
+        let patience = &self.experiment.patience;
+        let seconds = |s: Option<u32>| s.map(|s| Duration::from_secs(s.into()));
+        Deadlines {
+            boot: seconds(patience.boot_s).unwrap_or(usual.boot),
+            progress: seconds(patience.progress_s).unwrap_or(usual.progress),
+            ..usual
+        }
     }
 
     /// The kernel command line of a boot with this layout seed.
