@@ -70,7 +70,7 @@ fn running_out_of_memory_is_told_from_other_panics() {
 
 #[test]
 fn silence_is_a_hang_after_the_progress_deadline() {
-    let expected = Expected { exit_code: 5, words: "hangs silently", title: "no progress" };
+    let expected = Expected { exit_code: 5, words: "hangs silently", title: "no sign of progress" };
     assert_reported("sleep 600", &["--progress-deadline", "8s"], &expected);
 }
 

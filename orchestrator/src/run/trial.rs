@@ -72,14 +72,15 @@ pub fn run_boot(
             }
         })
     });
-    let outcome = outcome.map_err(|failure| diagnosed(machine, failure));
+    let diagnosis = diagnosis(machine, &outcome);
     tell(BootPhase::Stopping);
     // A crash after the end marker still spoils the boot; an earlier failure is the one to report.
     let stopped = machine.stop();
     let result = outcome.and_then(|result| stopped.map(|()| result));
     let took = stopwatch.elapsed();
     tell(BootPhase::Done { took });
-    BootEnd { ready, first_sample, took, result, console: machine.console() }
+    let console = machine.console() + &diagnosis;
+    BootEnd { ready, first_sample, took, result, console }
 }
 
 fn carry_out(
@@ -126,12 +127,13 @@ fn phase_of(event: &Event, plan: &GuestPlan, workloads: &[String]) -> Option<Boo
     }
 }
 
-/// A hang is looked at from outside before the guest is ended.
-fn diagnosed(machine: &mut dyn Machine, failure: Failure) -> Failure {
-    match failure.class {
-        FailureClass::SilentHang | FailureClass::ChattyHang => {
-            machine.diagnose().into_iter().fold(failure, Failure::detail)
+/// A hang is looked at from outside before the guest is ended; what is seen goes behind its console.
+fn diagnosis(machine: &mut dyn Machine, outcome: &Result<BootResult, Failure>) -> String {
+    match outcome.as_ref().map_err(|failure| failure.class) {
+        Err(FailureClass::SilentHang | FailureClass::ChattyHang) => {
+            let lines = machine.diagnose().join("\n");
+            format!("\n--- seen from outside before the guest was ended ---\n{lines}\n")
         }
-        _ => failure,
+        _ => String::new(),
     }
 }
