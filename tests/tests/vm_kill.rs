@@ -144,3 +144,18 @@ fn the_second_ctrl_c_ends_at_once() {
     assert_eq!(status.code(), Some(130));
     sandbox.assert_nothing_left();
 }
+
+#[test]
+fn all_twenty_runs_in_a_row_leave_nothing() {
+    let sandbox = Sandbox::new();
+    for run in 1..=20 {
+        let output = aa(&sandbox, "1").output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "run {run}: {stderr}");
+        sandbox.assert_nothing_left();
+    }
+    assert_eq!(sandbox.runs().len(), 20);
+    let open = sandbox.kduel().args(["runs", "gc", "--keep", "0"]).output().expect("start kduel");
+    assert!(open.status.success(), "a lock is left: {open:?}");
+    assert_eq!(sandbox.runs().len(), 0);
+}

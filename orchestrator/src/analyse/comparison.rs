@@ -32,7 +32,7 @@ pub struct Comparison {
     pub base: Option<f64>,
     /// The candidate's location.
     pub value: Option<f64>,
-    /// exp(Hodges-Lehmann over pairs of log(value) - log(base)) - 1.
+    /// exp(Hodges-Lehmann over pairs of log(value) - log(base)) - 1; in quick runs the mean over pairs.
     pub change: Option<f64>,
     /// Lower end of the interval of `change`; absent if there are too few pairs.
     pub low: Option<f64>,

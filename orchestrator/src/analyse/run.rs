@@ -93,7 +93,7 @@ pub fn analyse(plan: &Plan, records: &[BootRecord]) -> Analysis {
 
 fn basis(plan: &Plan) -> &'static str {
     if plan.quick {
-        "quick, one look; value is the median of the boots, change the Hodges-Lehmann estimate over \
+        "quick, one look; value is the median of the boots, change the mean of the logarithms over \
          pairs of boots (so not quite a ratio of values), interval Student's t at 95 %"
     } else {
         "one look; value is the median of the boots, change the Hodges-Lehmann estimate over pairs of \

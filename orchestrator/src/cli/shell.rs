@@ -91,12 +91,12 @@ fn boot_and_log_in(
     let _entered = runtime.enter();
     // In raw mode Ctrl-C is a key for the guest; before and after it stops us.
     signals::watch(stop.clone(), watcher.listener()).map_err(CliError::Output)?;
-    watcher.handle(&RunEvent::Provisioning { what: format!("booting {}", planned.name) });
+    watcher.handle(&RunEvent::Provisioning { what: format!("booting {}", args.side) });
     let watch = Watch { listener: watcher.listener(), stop };
     let mut machine = QemuMachine::new(spec, qemu, watch);
     machine.boot()?;
     watcher.finish();
-    eprintln!("logged in to {}; `exit` switches the guest off", text::escape(&planned.name));
+    eprintln!("logged in to {}; `exit` switches the guest off", text::escape(&args.side));
     let talked = machine.interact();
     machine.stop()?;
     Ok(talked?)
