@@ -43,3 +43,6 @@ pub const MODULES_LIST: &str = "/kduel/modules.list";
 
 /// The line that the agent prints on the console when SSH can be reached, before the plan's nonce.
 pub const READY_MARKER: &str = "kduel-agent: ready ";
+
+/// What the agent prints on the console before why it gives the guest up and switches it off.
+pub const GAVE_UP_MARKER: &str = "kduel-agent: failed: ";

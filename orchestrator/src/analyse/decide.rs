@@ -43,8 +43,7 @@ const FEWEST_PAIRS: usize = 6;
 /// No pair, or a difference that is no number.
 pub fn decide(question: &Question<'_>) -> Result<Answer, StatsError> {
     let walsh = Walsh::new(question.differences)?;
-    let estimate =
-        if question.quick { mean(question.differences)? } else { walsh.estimate() };
+    let estimate = if question.quick { mean(question.differences)? } else { walsh.estimate() };
     let interval = interval(question, &walsh, 0.05)?;
     // Two one-sided tests at 5 % each.
     let equivalence = self::interval(question, &walsh, 0.10)?;

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
-use kduel_protocol::READY_MARKER;
+use kduel_protocol::{GAVE_UP_MARKER, READY_MARKER};
 use serde_json::Value;
 
 use super::console::Console;
@@ -211,9 +211,12 @@ impl Vigil {
             Some("guest-reset") => {
                 self.crashed_or(FailureClass::Reboot, "the guest reset itself unasked")
             }
-            Some("guest-shutdown") => {
-                self.crashed_or(FailureClass::PowerOff, "the guest switched itself off unasked")
-            }
+            Some("guest-shutdown") => match last_words(&self.console.tail()) {
+                Some(words) => self.crashed_or(FailureClass::BootFailed, &words),
+                None => {
+                    self.crashed_or(FailureClass::PowerOff, "the guest switched itself off unasked")
+                }
+            },
             Some("guest-panic") => {
                 self.crashed_or(FailureClass::Panic, "the guest used its panic device")
             }
@@ -353,6 +356,13 @@ impl Vigil {
     }
 }
 
+/// Why the agent gave the guest up, if it said so on the console.
+fn last_words(console_tail: &[String]) -> Option<String> {
+    let line = console_tail.iter().rev().find(|line| line.contains(GAVE_UP_MARKER))?;
+    let (_, words) = line.split_once(GAVE_UP_MARKER)?;
+    Some(format!("the agent gave up: {}", words.trim()))
+}
+
 fn with_console(mut failure: Failure, console: &Console) -> Failure {
     failure.console_tail = console.tail();
     if failure.console_tail.is_empty() {
@@ -454,5 +464,13 @@ mod tests {
     fn a_qemu_that_is_killed_or_says_nothing_is_told_apart() {
         assert_eq!(started("kill -9 $$").class, FailureClass::QemuKilled);
         assert_eq!(started("exec sleep 67").class, FailureClass::QemuStuck);
+    }
+
+    #[test]
+    fn the_agents_last_words_say_why_a_guest_switched_itself_off() {
+        let tail = ["[    2.3] Run /init", "kduel-agent: failed: no network device appeared"];
+        let words = last_words(&tail.map(str::to_owned));
+        assert_eq!(words.as_deref(), Some("the agent gave up: no network device appeared"));
+        assert_eq!(last_words(&["kduel-agent: powering off".to_owned()]), None);
     }
 }
