@@ -11,6 +11,9 @@ pub enum CliError {
     /// Something failed.
     #[error("{0}")]
     Failed(#[from] Failure),
+    /// A boot of this side failed, and with it the run.
+    #[error("side {0}: {1}")]
+    BootFailed(String, #[source] Box<Failure>),
     /// A word that names nothing.
     #[error("{0}")]
     Unknown(String),
@@ -34,6 +37,7 @@ impl CliError {
         match self {
             Self::Document(_) | Self::Unknown(_) => exit_code::USAGE,
             Self::Failed(failure) => failure.fault().exit_code(),
+            Self::BootFailed(_, failure) => failure.fault().exit_code(),
             Self::NothingSelected(_) => exit_code::NOTHING_SELECTED,
             Self::Output(_) => exit_code::RIG,
         }

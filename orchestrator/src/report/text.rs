@@ -144,7 +144,10 @@ fn foot(page: &mut Page, report: &Report<'_>) {
         .into()],
     );
     page.paragraph("again: ", [shell_words(&info.command).into()]);
-    page.paragraph("this:  ", [format!("kduel report {}", info.id).into()]);
+    page.paragraph(
+        "this:  ",
+        [format!("kduel report {}", shell_words(&[info.reference()])).into()],
+    );
 }
 
 /// A command that can be pasted into a shell.
