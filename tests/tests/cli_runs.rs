@@ -3,11 +3,11 @@
 #![expect(clippy::expect_used, reason = "tests fail by panicking")]
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kduel_tests::{AD_HOC, Said, Sandbox};
 
-fn id(run: &PathBuf) -> String {
+fn id(run: &Path) -> String {
     run.file_name().expect("a name").to_string_lossy().into_owned()
 }
 
@@ -18,7 +18,12 @@ fn three_runs(sandbox: &Sandbox) -> Vec<String> {
         sandbox
             .ad_hoc(&format!("sides: {{b: {{factor: {{all: {factor}}}}}}}"), &[])
             .ends_with(code);
-        let new = sandbox.runs().iter().map(id).find(|id| !ids.contains(id)).expect("a new run");
+        let new = sandbox
+            .runs()
+            .iter()
+            .map(|run| id(run))
+            .find(|id| !ids.contains(id))
+            .expect("a new run");
         ids.push(new);
     }
     ids
@@ -113,7 +118,7 @@ fn runs_are_removed_by_name_and_by_age() {
     sandbox.says(&["report"]).ends_with(0).reports(&[&ids[1]]);
     sandbox.says(&["runs", "label", &ids[0], "keep"]).ends_with(0);
     sandbox.says(&["runs", "gc", "--keep", "0"]).ends_with(0).reports(&["removed 1 run"]);
-    let left: Vec<String> = sandbox.runs().iter().map(id).collect();
+    let left: Vec<String> = sandbox.runs().iter().map(|run| id(run)).collect();
     assert_eq!(left, [ids[0].clone()]);
     sandbox.says(&["runs", "gc", "--older-than", "1x"]).ends_with(2).tells(&["12h, 30d or 4w"]);
 }

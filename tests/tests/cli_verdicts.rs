@@ -1,7 +1,10 @@
 //! Exit codes, verdicts and formats of whole runs.
 
+#![expect(clippy::panic, reason = "tests fail by panicking")]
+
 use kduel_tests::{AD_HOC, Said, Sandbox};
 use serde_json::Value;
+use std::process::Stdio;
 
 const SLOWER: &str = "{noise: 0.01, sides: {b: {factor: {all: 1.5}}}}";
 const FASTER: &str = "{noise: 0.01, sides: {b: {factor: {all: 0.5}}}}";
@@ -138,14 +141,42 @@ fn results_go_to_stdout_and_talk_to_stderr() {
 }
 
 #[test]
+fn nobody_who_reads_the_talk_does_not_end_the_run() {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").map(Stdio::from);
+    let (reader, writer) = std::io::pipe().unwrap_or_else(|error| panic!("make a pipe: {error}"));
+    drop(reader);
+    let full = full().unwrap_or_else(|error| panic!("open /dev/full: {error}"));
+    for talk in [full, Stdio::from(writer)] {
+        let sandbox = Sandbox::new();
+        let mut run = sandbox.fake(SLOWER, &AD_HOC);
+        run.args(["--quick"]).stderr(talk);
+        Said::by(&mut run).ends_with(1).reports(&["verdict: regression"]);
+    }
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_told() {
+    let sandbox = Sandbox::new();
+    sandbox.ad_hoc(SLOWER, &[]).ends_with(1);
+    for arguments in
+        [&["report"][..], &["runs"], &["workloads"], &["man"], &["completions", "bash"]]
+    {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        let full = full.unwrap_or_else(|error| panic!("open /dev/full: {error}"));
+        let said = Said::by(sandbox.kduel().args(arguments).stdout(full)).ends_with(69);
+        said.tells(&["No space left on device"]);
+    }
+}
+
+#[test]
 fn a_reader_that_leaves_early_is_no_error() {
     let sandbox = Sandbox::new();
     sandbox.ad_hoc(SAME, &[]).ends_with(0);
     let mut report = sandbox.kduel();
     let mut child = report
         .arg("report")
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .expect("start kduel");
     drop(child.stdout.take());

@@ -1,3 +1,4 @@
+use super::talk::tell;
 use crate::config::Diagnostics;
 use crate::exit_code;
 use crate::fault::Failure;
@@ -46,8 +47,8 @@ impl CliError {
     /// Tells it on standard error.
     pub fn print(&self) {
         match self {
-            Self::Document(diagnostics) => eprint!("{diagnostics}"),
-            _ => eprintln!("kduel: {self}"),
+            Self::Document(diagnostics) => tell(diagnostics.to_string().trim_end()),
+            _ => tell(&format!("kduel: {self}")),
         }
     }
 }

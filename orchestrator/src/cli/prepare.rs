@@ -221,7 +221,9 @@ fn kernels(
         if kernels.contains_key(&side.kernel) {
             continue;
         }
-        watcher.handle(&RunEvent::Provisioning { what: format!("kernel {}", side.kernel_name) });
+        watcher.handle(&RunEvent::Provisioning {
+            what: format!("checking kernel {}", side.kernel_name),
+        });
         let kernel = provisioner.kernel(&side.kernel_name, &side.kernel, lock.as_mut())?;
         kernels.insert(side.kernel.clone(), kernel);
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::args::{FailOn, RUN_EXAMPLES, RunArgs, RunOptions};
 use super::prepare::{Prepared, prepare};
+use super::talk::tell;
 use super::watch::{WatchOptions, Watcher};
 use super::{CliError, logging, report, signals};
 use crate::analyse::{Analysis, Verdict};
@@ -91,7 +92,7 @@ fn conclude(options: &RunOptions, prepared: &Prepared, end: RunEnd) -> Result<u8
     let analysis = report::analyse_stored(&stored);
     let render = |format, look| report::render(&stored, &analysis, format, look);
     if stored.records.is_empty() {
-        eprintln!("no boot was finished: there is nothing to report");
+        tell("no boot was finished: there is nothing to report");
     } else if options.json {
         report::emit(&render(report::Format::Json, Look::default()))?;
     } else {
@@ -104,7 +105,7 @@ fn conclude(options: &RunOptions, prepared: &Prepared, end: RunEnd) -> Result<u8
         Some(CutShort::BootFailed(side, failure)) => Err(CliError::BootFailed(side, failure)),
         Some(CutShort::Interrupted) => {
             let run = stored.info.reference();
-            eprintln!("interrupted; `kduel run --resume {run}` goes on");
+            tell(&format!("interrupted; `kduel run --resume {run}` goes on"));
             Ok(exit_code::INTERRUPTED)
         }
         None => derived.map(|()| exit_code_of(&analysis, options)).map_err(Into::into),

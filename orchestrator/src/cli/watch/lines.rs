@@ -1,6 +1,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use super::super::talk::tell;
 use super::estimate::{TimeLeft, clock_face};
 use super::{WatchOptions, lines_of};
 use crate::event::{BootPhase, RunEvent};
@@ -26,7 +27,7 @@ impl Lines {
     }
 
     pub(super) fn say(&self, line: &str) {
-        eprintln!("{line}");
+        tell(line);
     }
 
     pub(super) fn handle(&self, event: &RunEvent) {
