@@ -12,7 +12,7 @@ fn shown(sandbox: &Sandbox, said: &Said) -> String {
     let code = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
     let mut text = format!("exit code {code}\n--- stdout\n{stdout}--- stderr\n{stderr}");
     // Lines that are broken by the length of what only this host has.
-    for pattern in [r"(?m)^(run:   ).*\n(?: {7}.*\n)*", r"(?m)^(again: ).*\n(?: {7}.*\n)*"] {
+    for pattern in [r"(?m)^(run:   ).*\n(?: {7}.*\n)*", r"(?m)^(again: ).*\n"] {
         let pattern = Regex::new(pattern).expect("a pattern");
         text = pattern.replace_all(&text, "${1}…\n").into_owned();
     }

@@ -138,7 +138,8 @@ fn absurd_but_finite_numbers_stay_readable() {
     for value in ["1e300", "1e-300"] {
         let script = format!("sides: {{b: {{samples: {{fork-exit: {{time: [{value}]}}}}}}}}");
         let said = Sandbox::new().ad_hoc(&script, &[]);
-        let longest = said.stdout.lines().map(|line| line.chars().count()).max();
+        let broken = said.stdout.lines().filter(|line| !line.starts_with("again: "));
+        let longest = broken.map(|line| line.chars().count()).max();
         assert!(longest.is_some_and(|longest| longest <= 100), "{said}");
     }
 }

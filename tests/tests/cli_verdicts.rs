@@ -183,3 +183,25 @@ fn a_reader_that_leaves_early_is_no_error() {
     let said = Said::from(child.wait_with_output().expect("wait"));
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
 }
+
+#[test]
+fn the_command_in_a_report_is_one_line_that_a_shell_takes_apart_as_it_was() {
+    let sandbox = Sandbox::new();
+    let odd =
+        "two  spaces, 'quotes', \"more\" and $HOME; and so long that no line of eighty holds it";
+    let mut run = sandbox.fake(SLOWER, &["-a", "debian:bookworm", "-b", "debian:trixie"]);
+    let said = Said::by(run.args(["--quick", "--", "/bin/true", odd])).ends_with(1);
+    let again = said.stdout.lines().find_map(|line| line.strip_prefix("again: "));
+    let again = again.unwrap_or_else(|| panic!("no command in {said}"));
+    let script = format!("set -- {again}; for word; do :; done; printf %s \"$word\"");
+    let words = Said::by(sandbox.program("sh").args(["-c", &script])).ends_with(0);
+    assert_eq!(words.stdout, odd);
+}
+
+#[test]
+fn a_backend_that_is_none_is_refused() {
+    let sandbox = Sandbox::new();
+    let said = sandbox.says(&[&["run", "--backend", "faek:x"][..], &AD_HOC].concat()).ends_with(2);
+    said.tells(&["faek:x"]);
+    assert!(sandbox.runs().is_empty());
+}

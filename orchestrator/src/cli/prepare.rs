@@ -168,7 +168,11 @@ impl Rig {
         document: Option<&Path>,
         watcher: &Arc<Watcher>,
     ) -> Result<Self, CliError> {
-        if let Some(script) = args.backend.as_deref().and_then(|word| word.strip_prefix("fake:")) {
+        if let Some(backend) = &args.backend {
+            let Some(script) = backend.strip_prefix("fake:") else {
+                let what = format!("--backend {}: not fake:SCRIPT", escape(backend));
+                return Err(CliError::Unknown(what));
+            };
             return Self::fake(Path::new(script), plan);
         }
         let qemu = Qemu::find(args.qemu.as_deref(), &environment.path)?;
