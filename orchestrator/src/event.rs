@@ -23,7 +23,9 @@ pub enum RunEvent {
         sides: Vec<String>,
         /// Pairs planned.
         pairs: usize,
-        /// Time all boots will take, estimated.
+        /// Boots still to do: fewer than planned in a run that is resumed.
+        boots: usize,
+        /// Time these boots will take, estimated.
         expected: Duration,
     },
     /// A boot enters a phase.
@@ -111,5 +113,7 @@ pub enum BootPhase {
     Done {
         /// How long the boot took from start to proof of its end.
         took: Duration,
+        /// Whether it gave a result.
+        completed: bool,
     },
 }

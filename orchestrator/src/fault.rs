@@ -243,7 +243,7 @@ impl fmt::Display for Failure {
             write!(f, "\n  {}", crate::text::escape(line))?;
         }
         if let Some(hint) = &self.hint {
-            write!(f, "\n  hint: {hint}")?;
+            write!(f, "\n  hint: {}", crate::text::escape(hint))?;
         }
         Ok(())
     }

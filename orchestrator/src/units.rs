@@ -1,6 +1,8 @@
-//! Sizes, durations and values: how they are written in documents and shown to people.
+//! Sizes and durations: how they are written in documents and shown to people.
 
 use std::time::Duration;
+
+use crate::report::number::quantity;
 
 /// What a size looks like, for messages.
 pub const SIZE_HELP: &str = "write a size as 4096, 4K, 512M or 1G (binary: 1K is 1024 bytes; KiB, MiB and GiB mean the same)";
@@ -89,7 +91,7 @@ pub fn written_duration(ns: u64) -> String {
 pub fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds < 0.9995 {
-        return value(seconds * 1e9, "ns");
+        return quantity(seconds, "s");
     }
     if seconds < 59.95 {
         return format!("{seconds:.1} s");
@@ -100,64 +102,6 @@ pub fn duration(duration: Duration) -> String {
         return format!("{minutes} min {rest:02} s");
     }
     format!("{} h {:02} min", minutes / 60, minutes % 60)
-}
-
-/// A metric's value for people, scaled where its unit is a time or a rate of bytes: 155 100 and `ns`
-/// give `155.1 us`. Four significant digits.
-pub fn value(value: f64, unit: &str) -> String {
-    let (scaled, unit) = scale(value, unit);
-    if unit.is_empty() { significant(scaled) } else { format!("{} {unit}", significant(scaled)) }
-}
-
-/// Brings a time to the unit in which it has one to three digits before the point.
-fn scale(value: f64, unit: &str) -> (f64, &str) {
-    const TIMES: [(&str, f64); 4] = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
-    let Some((_, factor)) = TIMES.iter().find(|(name, _)| *name == unit) else {
-        return (value, unit);
-    };
-    let seconds = value * factor;
-    let (name, factor) = TIMES
-        .into_iter()
-        .find(|(_, factor)| seconds.abs() < factor * 999.95)
-        .unwrap_or(TIMES[TIMES.len() - 1]);
-    (seconds / factor, name)
-}
-
-/// Four significant digits, no exponent below a million million, no zeros at the end of a fraction.
-fn significant(value: f64) -> String {
-    if !value.is_finite() {
-        return value.to_string();
-    }
-    let magnitude = value.abs();
-    if magnitude != 0.0 && !(1e-4..1e12).contains(&magnitude) {
-        return format!("{value:.3e}");
-    }
-    let decimals = match magnitude {
-        m if m >= 999.95 => 0,
-        m if m >= 99.995 => 1,
-        m if m >= 9.9995 => 2,
-        m if m >= 1.0 => 3,
-        0.0 => 0,
-        m if m >= 0.1 => 4,
-        m if m >= 0.01 => 5,
-        m if m >= 0.001 => 6,
-        _ => 7,
-    };
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
-}
-
-/// A relative change for people, always with its sign: `+16.1 %`, `-0.42 %`.
-pub fn percent(ratio: f64) -> String {
-    let percent = ratio * 100.0;
-    match percent.abs() {
-        p if p >= 9.995 => format!("{percent:+.1} %"),
-        _ => format!("{percent:+.2} %"),
-    }
 }
 
 #[cfg(test)]
@@ -209,24 +153,5 @@ mod tests {
         assert_eq!(shown(59_960_000_000), "1 min 00 s");
         assert_eq!(shown(260_000_000_000), "4 min 20 s");
         assert_eq!(shown(7_500_000_000_000), "2 h 05 min");
-    }
-
-    #[test]
-    fn shows_values_with_four_digits() {
-        assert_eq!(value(155_123.0, "ns"), "155.1 us");
-        assert_eq!(value(999.96, "ns"), "1 us");
-        assert_eq!(value(2.5, "s"), "2.5 s");
-        assert_eq!(value(0.0, "ns"), "0 ns");
-        assert_eq!(value(1234.5, "MB/s"), "1234 MB/s");
-        assert_eq!(value(12.346, ""), "12.35");
-        assert_eq!(value(-12.0, "ns"), "-12 ns");
-        assert_eq!(value(f64::NAN, "ns"), "NaN s");
-    }
-
-    #[test]
-    fn shows_changes_with_their_sign() {
-        assert_eq!(percent(0.1612), "+16.1 %");
-        assert_eq!(percent(-0.0042), "-0.42 %");
-        assert_eq!(percent(0.0), "+0.00 %");
     }
 }

@@ -18,6 +18,10 @@ use kduel::clock::Deadline;
 use tempfile::TempDir;
 use xtask::leftovers::{self, Guest};
 
+mod fake;
+
+pub use fake::{AD_HOC, Said};
+
 /// How long guests may take to follow a kduel that was killed.
 const GRACE: Duration = Duration::from_secs(10);
 

@@ -4,8 +4,8 @@ use crate::collect::BootRecord;
 use crate::plan::Plan;
 
 use super::SeriesName;
-use super::label::workload_label;
 use super::series::latest_results;
+use crate::plan::series_label;
 
 /// Single operations of one side, over all its boots: a description, never a basis for a verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ pub(super) fn distributions(plan: &Plan, records: &[BootRecord]) -> Vec<Distribu
                 for metric in metrics {
                     let series = SeriesName {
                         experiment: experiment.name.clone(),
-                        workload: workload_label(trial),
+                        workload: series_label(trial),
                         metric: metric.to_owned(),
                     };
                     let own: Vec<_> = kept.iter().filter(|kept| kept.metric == metric).collect();

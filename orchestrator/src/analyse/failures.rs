@@ -5,8 +5,8 @@ use crate::fault::{Failure, Fault};
 use crate::id::BootId;
 use crate::plan::PlannedExperiment;
 
-use super::label::workload_label;
 use super::sides::result;
+use crate::plan::series_label;
 
 /// Failures of one side that are alike: same class, same workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,8 +49,7 @@ pub(super) fn group_failures(
             BootOutcome::Completed(result) => {
                 for trial in &result.failed_trials {
                     let spec = experiment.trials.iter().find(|spec| spec.id == trial.trial);
-                    let label =
-                        spec.map_or_else(|| format!("trial {}", trial.trial), workload_label);
+                    let label = spec.map_or_else(|| format!("trial {}", trial.trial), series_label);
                     add(&record.boot, Some(label), &trial.failure);
                 }
             }

@@ -6,7 +6,8 @@ use crate::text::count;
 use super::decide::{Answer, Question, decide};
 use super::failures::{KernelBoots, fails};
 use super::series::{Metric, Summaries, latest, latest_results, metrics};
-use super::{Comparison, SeriesName, Verdict, default_margin, workload_label};
+use super::{Comparison, SeriesName, Verdict, default_margin};
+use crate::plan::series_label;
 
 /// Every candidate of `experiment` against its base, series by series. `mixed`: the run's boots did
 /// not all use the same accelerator, so nothing may be compared.
@@ -43,7 +44,7 @@ pub(super) fn compare_experiment(
                 };
                 let series = SeriesName {
                     experiment: experiment.name.clone(),
-                    workload: workload_label(trial),
+                    workload: series_label(trial),
                     metric: metric.name.clone(),
                 };
                 let mut comparison = pairing.compare(series);

@@ -1,3 +1,4 @@
+use super::talk::tell;
 use crate::config::Diagnostics;
 use crate::exit_code;
 use crate::fault::Failure;
@@ -11,6 +12,9 @@ pub enum CliError {
     /// Something failed.
     #[error("{0}")]
     Failed(#[from] Failure),
+    /// A boot of this side failed, and with it the run.
+    #[error("side {0}: {1}")]
+    BootFailed(String, #[source] Box<Failure>),
     /// A word that names nothing.
     #[error("{0}")]
     Unknown(String),
@@ -34,6 +38,7 @@ impl CliError {
         match self {
             Self::Document(_) | Self::Unknown(_) => exit_code::USAGE,
             Self::Failed(failure) => failure.fault().exit_code(),
+            Self::BootFailed(_, failure) => failure.fault().exit_code(),
             Self::NothingSelected(_) => exit_code::NOTHING_SELECTED,
             Self::Output(_) => exit_code::RIG,
         }
@@ -42,8 +47,8 @@ impl CliError {
     /// Tells it on standard error.
     pub fn print(&self) {
         match self {
-            Self::Document(diagnostics) => eprint!("{diagnostics}"),
-            _ => eprintln!("kduel: {self}"),
+            Self::Document(diagnostics) => tell(diagnostics.to_string().trim_end()),
+            _ => tell(&format!("kduel: {self}")),
         }
     }
 }

@@ -12,6 +12,7 @@ mod run;
 mod runs;
 mod shell;
 mod signals;
+mod talk;
 mod watch;
 mod workloads;
 
@@ -81,7 +82,7 @@ pub fn main() -> u8 {
     let environment = match Environment::read() {
         Ok(environment) => environment,
         Err(error) => {
-            eprintln!("kduel: {error}");
+            talk::tell(&format!("kduel: {error}"));
             return exit_code::RIG;
         }
     };
@@ -113,7 +114,9 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError>
         Command::Report(args) => Ok(report::run(&args, &environment.runs_dir())?),
         Command::Shell(args) => shell::run(&args, environment),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "kduel", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "kduel", &mut script);
+            report::emit(&String::from_utf8_lossy(&script))?;
             Ok(exit_code::DONE)
         }
         Command::Man => man(),
@@ -158,8 +161,8 @@ fn manage_kernels(args: &kernels::KernelsArgs, environment: &Environment) -> Res
 }
 
 fn man() -> Result<u8, CliError> {
-    clap_mangen::Man::new(Cli::command())
-        .render(&mut std::io::stdout())
-        .map_err(CliError::Output)?;
+    let mut page = Vec::new();
+    clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(CliError::Output)?;
+    report::emit(&String::from_utf8_lossy(&page))?;
     Ok(exit_code::DONE)
 }

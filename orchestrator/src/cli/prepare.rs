@@ -1,6 +1,6 @@
 //! What comes before the first boot: QEMU, agent, accelerator, kernels, the run's folder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,6 +20,7 @@ use crate::host::tool;
 use crate::plan::{self, Plan};
 use crate::provision::{Kernel, KernelsLock, Provisioner};
 use crate::run::Backend;
+use crate::text::escape;
 
 /// The agent's file name beside `kduel`.
 #[cfg(target_arch = "x86_64")]
@@ -49,7 +50,7 @@ pub(super) fn prepare(
     watcher: &Arc<Watcher>,
 ) -> Result<Prepared, CliError> {
     match &options.resume {
-        Some(run) => resume(run, args, environment, watcher),
+        Some(run) => resume(run, args, options, environment, watcher),
         None => start(args, options, environment, watcher),
     }
 }
@@ -61,18 +62,39 @@ fn start(
     watcher: &Arc<Watcher>,
 ) -> Result<Prepared, CliError> {
     let (loaded, plan) = planned(args, environment)?;
+    check_console(options, &plan)?;
     let rig = Rig::find(args, environment, &plan, loaded.document.as_deref(), watcher)?;
     if let Some(path) = loaded.save()? {
         watcher.say(&format!("wrote {}", path.display()));
     }
     let mut info = RunInfo::new(rig.accel, std::env::args().collect());
     info.label.clone_from(&options.label);
+    info.out = options.out.as_ref().map(|out| environment.current_dir.join(out));
     info.host = HostInfo::read(Path::new("/"));
     info.qemu = rig.qemu_info();
     info.kernels = identities(&plan, &rig.kernels);
     let runs = options.out.clone().unwrap_or_else(|| environment.runs_dir());
     let folder = RunFolder::create(&runs, &plan, info)?;
     Ok(rig.prepared(plan, folder, Vec::new()))
+}
+
+/// `--console` names a side of the plan.
+fn check_console(options: &RunOptions, plan: &Plan) -> Result<(), CliError> {
+    let Some(wanted) = &options.console else { return Ok(()) };
+    let sides: BTreeSet<&str> = plan
+        .experiments
+        .iter()
+        .flat_map(|experiment| &experiment.sides)
+        .map(|side| side.name.as_str())
+        .collect();
+    if sides.contains(wanted.as_str()) {
+        return Ok(());
+    }
+    let sides = sides.into_iter().collect::<Vec<_>>().join(", ");
+    Err(CliError::Unknown(format!(
+        "--console: no side `{}`\n  hint: there are {sides}",
+        escape(wanted)
+    )))
 }
 
 /// The plan of these arguments.
@@ -96,10 +118,12 @@ pub(super) fn planned(
 fn resume(
     run: &RunRef,
     args: &RunArgs,
+    options: &RunOptions,
     environment: &Environment,
     watcher: &Arc<Watcher>,
 ) -> Result<Prepared, CliError> {
     let (folder, stored) = RunFolder::resume(&environment.runs_dir(), run)?;
+    check_console(options, &stored.plan)?;
     let rig = Rig::find(args, environment, &stored.plan, None, watcher)?;
     let mut differences = Vec::new();
     let mut compare = |what: &str, then: String, now: String| {
@@ -144,7 +168,11 @@ impl Rig {
         document: Option<&Path>,
         watcher: &Arc<Watcher>,
     ) -> Result<Self, CliError> {
-        if let Some(script) = args.backend.as_deref().and_then(|word| word.strip_prefix("fake:")) {
+        if let Some(backend) = &args.backend {
+            let Some(script) = backend.strip_prefix("fake:") else {
+                let what = format!("--backend {}: not fake:SCRIPT", escape(backend));
+                return Err(CliError::Unknown(what));
+            };
             return Self::fake(Path::new(script), plan);
         }
         let qemu = Qemu::find(args.qemu.as_deref(), &environment.path)?;
@@ -197,7 +225,9 @@ fn kernels(
         if kernels.contains_key(&side.kernel) {
             continue;
         }
-        watcher.handle(&RunEvent::Provisioning { what: format!("kernel {}", side.kernel_name) });
+        watcher.handle(&RunEvent::Provisioning {
+            what: format!("checking kernel {}", side.kernel_name),
+        });
         let kernel = provisioner.kernel(&side.kernel_name, &side.kernel, lock.as_mut())?;
         kernels.insert(side.kernel.clone(), kernel);
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::args::{FailOn, RUN_EXAMPLES, RunArgs, RunOptions};
 use super::prepare::{Prepared, prepare};
+use super::talk::tell;
 use super::watch::{WatchOptions, Watcher};
 use super::{CliError, logging, report, signals};
 use crate::analyse::{Analysis, Verdict};
@@ -90,25 +91,32 @@ fn conclude(options: &RunOptions, prepared: &Prepared, end: RunEnd) -> Result<u8
     let stored = StoredRun::read(prepared.folder.path())?;
     let analysis = report::analyse_stored(&stored);
     let render = |format, look| report::render(&stored, &analysis, format, look);
-    prepared
-        .folder
-        .write_derived("samples.jsonl", &samples_jsonl(&stored.plan, &stored.records))?;
-    prepared.folder.write_derived("report.json", &render(report::Format::Json, Look::default()))?;
     if stored.records.is_empty() {
-        eprintln!("no boot was finished: there is nothing to report");
+        tell("no boot was finished: there is nothing to report");
     } else if options.json {
         report::emit(&render(report::Format::Json, Look::default()))?;
     } else {
         report::emit(&render(report::Format::Text, report::look()))?;
     }
+    // Told only where nothing else is: what stopped the run may have stopped this too.
+    let derived = write_derived(prepared, &stored, &render(report::Format::Json, Look::default()));
     match end.cut_short {
         Some(CutShort::Failed(failure)) => Err(failure.into()),
+        Some(CutShort::BootFailed(side, failure)) => Err(CliError::BootFailed(side, failure)),
         Some(CutShort::Interrupted) => {
-            eprintln!("interrupted; `kduel run --resume {}` goes on", prepared.folder.id());
+            let run = stored.info.reference();
+            tell(&format!("interrupted; `kduel run --resume {run}` goes on"));
             Ok(exit_code::INTERRUPTED)
         }
-        None => Ok(exit_code_of(&analysis, options)),
+        None => derived.map(|()| exit_code_of(&analysis, options)).map_err(Into::into),
     }
+}
+
+/// What others may read instead of the journal.
+fn write_derived(prepared: &Prepared, stored: &StoredRun, json: &str) -> Result<(), Failure> {
+    let samples = samples_jsonl(&stored.plan, &stored.records);
+    prepared.folder.write_derived("samples.jsonl", &samples)?;
+    prepared.folder.write_derived("report.json", json)
 }
 
 fn exit_code_of(analysis: &Analysis, options: &RunOptions) -> u8 {

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::args::{AccelArg, RunArgs};
 use super::prepare;
+use super::talk::tell;
 use super::watch::{WatchOptions, Watcher};
 use super::{CliError, signals};
 use crate::boot::{Machine, QemuMachine, Watch};
@@ -96,7 +97,11 @@ fn boot_and_log_in(
     let mut machine = QemuMachine::new(spec, qemu, watch);
     machine.boot()?;
     watcher.finish();
+<<<<<<< HEAD
     eprintln!("logged in to {}; `exit` switches the guest off", text::escape(&args.side));
+=======
+    tell(&format!("logged in to {}; `exit` switches the guest off", text::escape(&planned.name)));
+>>>>>>> clitests
     let talked = machine.interact();
     machine.stop()?;
     Ok(talked?)

@@ -23,6 +23,9 @@ pub struct RunInfo {
     /// The user's own name for the run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub label: Option<String>,
+    /// Where its folder was put, if not into the state directory.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub out: Option<PathBuf>,
     /// kduel's own version.
     pub kduel: String,
     /// The command that started it, program first.
@@ -46,12 +49,21 @@ impl RunInfo {
             id: RunId(String::new()),
             started: jiff::Timestamp::UNIX_EPOCH,
             label: None,
+            out: None,
             kduel: env!("CARGO_PKG_VERSION").to_owned(),
             command,
             accelerator,
             qemu: None,
             host: HostInfo::default(),
             kernels: BTreeMap::new(),
+        }
+    }
+
+    /// How a command names this run: its id, or its folder if it is not in the state directory.
+    pub fn reference(&self) -> String {
+        match &self.out {
+            Some(out) => out.join(&self.id.0).display().to_string(),
+            None => self.id.0.clone(),
         }
     }
 }

@@ -1,7 +1,7 @@
 use serde::Serialize;
 
-use crate::analyse::workload_label;
 use crate::plan::Plan;
+use crate::plan::series_label;
 
 use super::{BootOutcome, BootRecord};
 
@@ -35,7 +35,7 @@ pub fn samples_jsonl(plan: &Plan, records: &[BootRecord]) -> String {
                 side: &record.side,
                 block: record.block,
                 boot: &record.boot.0,
-                workload: &trial.map(workload_label).unwrap_or_default(),
+                workload: &trial.map(series_label).unwrap_or_default(),
                 metric: &sample.metric,
                 unit: &sample.unit,
                 iteration: sample.iteration,

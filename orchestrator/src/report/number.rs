@@ -34,18 +34,22 @@ fn signed(change: f64) -> String {
 fn bare_percent(change: f64) -> String {
     let percent = change * 100.0;
     match percent.abs() {
+        size if size >= 1e7 => format!("{percent:.1e}"),
         size if size >= 1000.0 => format!("{percent:.0}"),
         size if size >= 0.95 || size == 0.0 => format!("{percent:.1}"),
         _ => format!("{percent:.2}"),
     }
 }
 
+const TIMES: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")];
+
 /// `155.1 us`, `12.30 k/s`, `4096 B`, `3.200 MB/s`: a value in its unit.
 pub fn quantity(value: f64, unit: &str) -> String {
     match unit {
-        "ns" => scaled(value, &[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")]),
-        "us" => scaled(value * 1e3, &[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")]),
-        "s" => scaled(value * 1e9, &[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")]),
+        "ns" => scaled(value, &TIMES),
+        "us" => scaled(value * 1e3, &TIMES),
+        "ms" => scaled(value * 1e6, &TIMES),
+        "s" => scaled(value * 1e9, &TIMES),
         "1/s" => scaled(value, &[(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s"), (1e9, "G/s")]),
         "count" => four_digits(value),
         other => format!("{} {other}", four_digits(value)),
@@ -83,6 +87,7 @@ mod tests {
         assert_eq!(quantity(999_960.0, "ns"), "1.000 ms");
         assert_eq!(quantity(81.0, "ns"), "81 ns");
         assert_eq!(quantity(0.002, "s"), "2 ms");
+        assert_eq!(quantity(1500.0, "ms"), "1.500 s");
         assert_eq!(quantity(12_345.6, "1/s"), "12.35 k/s");
         assert_eq!(quantity(512.0, "MB/s"), "512 MB/s");
         assert_eq!(quantity(17.0, "count"), "17");
@@ -97,6 +102,7 @@ mod tests {
         assert_eq!(percent(0.1), "10.0 %");
         assert_eq!(percent(0.1609), "16.1 %");
         assert_eq!(percent(0.0042), "0.42 %");
+        assert_eq!(percent(1e300), "1.0e302 %");
         assert_eq!(signed_percent(0.1609), "+16.1 %");
         assert_eq!(signed_percent(-0.00001), "0.00 %");
         assert_eq!(signed_percent(0.0), "0.0 %");

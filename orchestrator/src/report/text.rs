@@ -143,8 +143,9 @@ fn foot(page: &mut Page, report: &Report<'_>) {
         )
         .into()],
     );
-    page.paragraph("again: ", [shell_words(&info.command).into()]);
-    page.paragraph("this:  ", [format!("kduel report {}", info.id).into()]);
+    // Unbroken: broken lines would not be one command any more.
+    page.line(&format!("again: {}", shell_words(&info.command)));
+    page.line(&format!("this:  kduel report {}", shell_words(&[info.reference()])));
 }
 
 /// A command that can be pasted into a shell.

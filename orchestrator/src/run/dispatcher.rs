@@ -53,6 +53,8 @@ pub enum CutShort {
     Interrupted,
     /// Nothing that follows could count.
     Failed(Failure),
+    /// A boot of this side failed, and nothing that follows could count.
+    BootFailed(String, Box<Failure>),
 }
 
 impl Dispatcher<'_> {
@@ -76,12 +78,7 @@ impl Dispatcher<'_> {
         records: &mut Vec<BootRecord>,
         recorder: &mut dyn Recorder,
     ) -> Result<(), CutShort> {
-        (self.listener)(RunEvent::ExperimentBegins {
-            experiment: experiment.name.clone(),
-            sides: experiment.sides.iter().map(|side| side.name.clone()).collect(),
-            pairs: experiment.blocks.len(),
-            expected: cost::of_experiment(experiment, self.accel).total,
-        });
+        self.tell_beginning(experiment, records);
         for block in &experiment.blocks {
             let states = SideState::of(experiment, records);
             if let Some(failure) = SideState::hopeless(experiment, &states) {
@@ -150,7 +147,7 @@ impl Dispatcher<'_> {
                 Fault::KernelUnderTest | Fault::Workload => return Ok(()),
                 Fault::Rig if retried => attempt += 1,
                 Fault::Rig | Fault::Config | Fault::Internal => {
-                    return Err(CutShort::Failed(failure));
+                    return Err(CutShort::BootFailed(name.clone(), failure.into()));
                 }
             }
         }
@@ -258,6 +255,22 @@ impl Dispatcher<'_> {
             }
         }
         Ok(())
+    }
+
+    fn tell_beginning(&self, experiment: &PlannedExperiment, records: &[BootRecord]) {
+        let done = records
+            .iter()
+            .filter(|record| record.experiment == experiment.name && !is_rig_fault(record))
+            .count();
+        let boots = cost::of_experiment(experiment, self.accel).boots.saturating_sub(done);
+        let factor = u32::try_from(boots).unwrap_or(u32::MAX);
+        (self.listener)(RunEvent::ExperimentBegins {
+            experiment: experiment.name.clone(),
+            sides: experiment.sides.iter().map(|side| side.name.clone()).collect(),
+            pairs: experiment.blocks.len(),
+            boots,
+            expected: cost::boot(experiment, self.accel).saturating_mul(factor),
+        });
     }
 
     fn tell_estimates(&self, experiment: &str, records: &[BootRecord]) {

@@ -78,7 +78,7 @@ pub fn run_boot(
     let stopped = machine.stop();
     let result = outcome.and_then(|result| stopped.map(|()| result));
     let took = stopwatch.elapsed();
-    tell(BootPhase::Done { took });
+    tell(BootPhase::Done { took, completed: result.is_ok() });
     let console = machine.console() + &diagnosis;
     BootEnd { ready, first_sample, took, result, console }
 }

@@ -32,6 +32,8 @@ pub struct SideScript {
     /// By workload and metric: the samples themselves, one per kept iteration, from the start again
     /// when they are used up.
     pub samples: BTreeMap<String, BTreeMap<String, Vec<f64>>>,
+    /// Metrics that the agent does not report.
+    pub missing: Vec<String>,
     /// What the agent reports of the guest.
     pub facts: FactsScript,
 }
@@ -64,6 +66,8 @@ pub struct BootScript {
     pub ready_after_ms: u64,
     /// The boot ends with this.
     pub boot_failure: Option<Failure>,
+    /// It does not stop when asked to.
+    pub deaf: bool,
     /// Before every line of output.
     pub line_after_ms: u64,
     /// Lines on the console while the command runs.

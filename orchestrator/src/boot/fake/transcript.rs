@@ -100,7 +100,8 @@ impl Writer<'_> {
             for iteration in 0..trial.iterations {
                 let done = trial.warmup + iteration + 1;
                 events.push(Event::Progress { trial: id, done, of });
-                events.extend(metrics(trial).into_iter().map(|(metric, unit, better)| {
+                let metrics = metrics(trial).into_iter().filter(|(name, ..)| !self.misses(name));
+                events.extend(metrics.map(|(metric, unit, better)| {
                     let value = self.sample(trial, &metric, iteration);
                     Event::Sample(Sample {
                         trial: id,
@@ -120,6 +121,11 @@ impl Writer<'_> {
         }
         let problem = problem.map(|problem| problem.problem.clone());
         events.push(Event::TrialEnd { trial: id, problem });
+    }
+
+    fn misses(&self, metric: &str) -> bool {
+        let side = self.script.sides.get(&self.spec.side);
+        side.is_some_and(|side| side.missing.iter().any(|missing| missing == metric))
     }
 
     fn sample(&self, trial: &TrialSpec, metric: &str, iteration: u32) -> f64 {

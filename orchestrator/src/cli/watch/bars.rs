@@ -1,13 +1,13 @@
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 
 use super::estimate::{TimeLeft, clock_face};
 use super::{WatchOptions, lines_of};
 use crate::event::{BootPhase, RunEvent};
-use crate::units;
+use crate::report::number;
 
 /// Bars on a terminal: one for the experiment, a line per side, a line per series.
 pub struct Bars {
@@ -26,7 +26,7 @@ struct Experiment {
     name: String,
     pairs: usize,
     pair: usize,
-    time: TimeLeft,
+    time: Arc<Mutex<TimeLeft>>,
     head: ProgressBar,
     sides: BTreeMap<String, ProgressBar>,
     series: BTreeMap<String, ProgressBar>,
@@ -52,9 +52,15 @@ impl Bars {
                 let bar = state.provisioning.get_or_insert_with(|| self.line("{spinner} {msg}"));
                 bar.set_message(what.clone());
             }
-            RunEvent::ExperimentBegins { experiment, sides, pairs, expected } => {
+            RunEvent::ExperimentBegins { experiment, sides, pairs, boots, expected } => {
                 state.clear();
-                state.experiment = Some(self.experiment(experiment, sides, *pairs, *expected));
+                let time = TimeLeft::new(*expected, *boots);
+                state.experiment = Some(self.experiment(experiment, sides, *pairs, time));
+            }
+            RunEvent::BootFailed { retried: true, .. } => {
+                if let Some(experiment) = &state.experiment {
+                    lock(&experiment.time).one_more();
+                }
             }
             RunEvent::Boot { side, block, phase, .. } => {
                 if let Some(experiment) = &mut state.experiment {
@@ -68,11 +74,11 @@ impl Bars {
                         .entry(series.clone())
                         .or_insert_with(|| self.line("  {msg:.dim}"));
                     let interval = interval.map_or_else(String::new, |(low, high)| {
-                        format!(" [{}, {}]", units::percent(low), units::percent(high))
+                        format!(" {} %", number::interval(low, high))
                     });
                     bar.set_message(format!(
                         "{series}: {}{interval} so far, no verdict",
-                        units::percent(*change)
+                        number::signed_percent(*change)
                     ));
                 }
             }
@@ -86,31 +92,23 @@ impl Bars {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn line(&self, template: &str) -> ProgressBar {
         let bar = self.multi.add(ProgressBar::new_spinner());
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
+        bar.set_style(style(template));
         bar.enable_steady_tick(Duration::from_millis(200));
         bar
     }
 
-    fn experiment(
-        &self,
-        name: &str,
-        sides: &[String],
-        pairs: usize,
-        expected: Duration,
-    ) -> Experiment {
-        let boots = u32::try_from(pairs * sides.len()).unwrap_or(u32::MAX);
-        let head = self.line("{bar:24} {msg}");
-        head.set_length(boots.into());
+    fn experiment(&self, name: &str, sides: &[String], pairs: usize, time: TimeLeft) -> Experiment {
+        let time = Arc::new(Mutex::new(time));
+        let head = self.line("");
+        head.set_style(head_style(&time));
         let width = sides.iter().map(String::len).max().unwrap_or(0);
         let line_of = |side: &String| {
-            let bar = self.line("  {prefix} {msg} {elapsed:.dim}");
+            let bar = self.line(RESTING);
             bar.set_prefix(format!("{side:width$}"));
             bar.set_message("waiting");
             (side.clone(), bar)
@@ -119,7 +117,7 @@ impl Bars {
             name: name.to_owned(),
             pairs,
             pair: 0,
-            time: TimeLeft::new(expected, boots),
+            time,
             head,
             sides: sides.iter().map(line_of).collect(),
             series: BTreeMap::new(),
@@ -127,6 +125,34 @@ impl Bars {
         experiment.tell_head();
         experiment
     }
+}
+
+/// A side whose guest runs, with the time since its start.
+const RUNNING: &str = "  {prefix} {msg} {elapsed:.dim}";
+/// A side without a guest.
+const RESTING: &str = "  {prefix} {msg}";
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+}
+
+/// The clocks go on between two events.
+fn head_style(time: &Arc<Mutex<TimeLeft>>) -> ProgressStyle {
+    let time = time.clone();
+    style("{bar:24} {msg}, {clocks}").with_key(
+        "clocks",
+        move |_: &ProgressState, line: &mut dyn std::fmt::Write| {
+            let time = lock(&time);
+            let (elapsed, left) = (clock_face(time.elapsed()), clock_face(time.left()));
+            // A formatter of a string does not fail.
+            let _ = write!(line, "{elapsed} elapsed, about {left} left");
+        },
+    )
+}
+
+/// The state is only for display: a panicking holder leaves nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl State {
@@ -152,14 +178,20 @@ impl Experiment {
             BootPhase::Settling => "waiting for idle".to_owned(),
             BootPhase::Trial { workload, done, of } => format!("{workload}: {done} of {of}"),
             BootPhase::Stopping => "switching off".to_owned(),
-            BootPhase::Done { took } => {
-                self.time.boot_done(*took);
-                format!("done after {:.1} s", took.as_secs_f64())
+            BootPhase::Done { took, completed } => {
+                lock(&self.time).boot_done(*took);
+                let end = if *completed { "done" } else { "failed" };
+                format!("{end} after {:.1} s", took.as_secs_f64())
             }
         };
         if let Some(bar) = self.sides.get(side) {
-            if *phase == BootPhase::Booting {
-                bar.reset_elapsed();
+            match phase {
+                BootPhase::Booting => {
+                    bar.reset_elapsed();
+                    bar.set_style(style(RUNNING));
+                }
+                BootPhase::Done { .. } => bar.set_style(style(RESTING)),
+                _ => {}
             }
             bar.set_message(words);
         }
@@ -167,14 +199,12 @@ impl Experiment {
     }
 
     fn tell_head(&self) {
-        self.head.set_position(self.time.done().into());
-        self.head.set_message(format!(
-            "{}: pair {} of {}, {} elapsed, about {} left",
-            self.name,
-            self.pair + 1,
-            self.pairs,
-            clock_face(self.time.elapsed()),
-            clock_face(self.time.left()),
-        ));
+        let (boots, done) = {
+            let time = lock(&self.time);
+            (time.boots(), time.done())
+        };
+        self.head.set_length(boots.into());
+        self.head.set_position(done.into());
+        self.head.set_message(format!("{}: pair {} of {}", self.name, self.pair + 1, self.pairs));
     }
 }

@@ -10,18 +10,32 @@ pub(super) struct TimeLeft {
     boots: u32,
     done: u32,
     spent: Duration,
+    last_end: Stopwatch,
 }
 
 impl TimeLeft {
     /// Of an experiment with so many boots that is expected to take so long.
-    pub(super) fn new(expected: Duration, boots: u32) -> Self {
-        Self { started: Stopwatch::start(), expected, boots, done: 0, spent: Duration::ZERO }
+    pub(super) fn new(expected: Duration, boots: usize) -> Self {
+        let now = Stopwatch::start();
+        let boots = u32::try_from(boots).unwrap_or(u32::MAX);
+        Self { started: now, expected, boots, done: 0, spent: Duration::ZERO, last_end: now }
     }
 
     /// One more boot ended.
     pub(super) fn boot_done(&mut self, took: Duration) {
         self.done += 1;
         self.spent += took;
+        self.last_end = Stopwatch::start();
+    }
+
+    /// A boot will be repeated.
+    pub(super) fn one_more(&mut self) {
+        self.boots = self.boots.saturating_add(1);
+    }
+
+    /// Boots that end, as far as is known.
+    pub(super) fn boots(&self) -> u32 {
+        self.boots
     }
 
     /// Boots that ended.
@@ -39,7 +53,10 @@ impl TimeLeft {
         if self.done == 0 {
             return self.expected.saturating_sub(self.elapsed());
         }
-        self.spent / self.done * self.boots.saturating_sub(self.done)
+        let mean = self.spent / self.done;
+        // What the boot that goes on has taken already is no longer left.
+        let under_way = self.last_end.elapsed().min(mean);
+        (mean * self.boots.saturating_sub(self.done)).saturating_sub(under_way)
     }
 }
 
@@ -64,7 +81,10 @@ mod tests {
         assert!(left.left() > Duration::from_secs(99));
         left.boot_done(Duration::from_secs(4));
         left.boot_done(Duration::from_secs(6));
-        assert_eq!(left.left(), Duration::from_secs(40));
+        let forty_seconds = Duration::from_millis(39_000)..=Duration::from_secs(40);
+        assert!(forty_seconds.contains(&left.left()), "{left:?}");
+        left.one_more();
+        assert!(left.left() > Duration::from_secs(44), "{left:?}");
     }
 
     #[test]

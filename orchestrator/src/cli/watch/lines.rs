@@ -1,8 +1,11 @@
 use std::sync::Mutex;
+use std::time::Duration;
 
+use super::super::talk::tell;
 use super::estimate::{TimeLeft, clock_face};
 use super::{WatchOptions, lines_of};
 use crate::event::{BootPhase, RunEvent};
+use crate::text;
 
 /// Plain lines on standard error, one per thing that ended.
 pub struct Lines {
@@ -15,7 +18,7 @@ struct State {
     experiment: String,
     pairs: usize,
     time: Option<TimeLeft>,
-    ready_s: f64,
+    ready: Option<Duration>,
 }
 
 impl Lines {
@@ -24,7 +27,7 @@ impl Lines {
     }
 
     pub(super) fn say(&self, line: &str) {
-        eprintln!("{line}");
+        tell(line);
     }
 
     pub(super) fn handle(&self, event: &RunEvent) {
@@ -43,32 +46,48 @@ impl State {
     fn line(&mut self, event: &RunEvent) -> Option<String> {
         match event {
             RunEvent::Provisioning { what } => Some(what.clone()),
-            RunEvent::ExperimentBegins { experiment, sides, pairs, expected } => {
+            RunEvent::ExperimentBegins { experiment, pairs, boots, expected, .. } => {
                 self.experiment.clone_from(experiment);
                 self.pairs = *pairs;
-                let boots = u32::try_from(pairs * sides.len()).unwrap_or(u32::MAX);
-                self.time = Some(TimeLeft::new(*expected, boots));
-                Some(format!("{experiment}: {} boots, about {}", boots, clock_face(*expected)))
+                self.time = Some(TimeLeft::new(*expected, *boots));
+                let boots = text::count(*boots, "boot");
+                Some(format!("{experiment}: {boots}, about {}", clock_face(*expected)))
             }
-            RunEvent::Boot { phase: BootPhase::Ready { after }, .. } => {
-                self.ready_s = after.as_secs_f64();
+            RunEvent::Boot { phase: BootPhase::Booting, .. } => {
+                self.ready = None;
                 None
             }
-            RunEvent::Boot { side, block, phase: BootPhase::Done { took }, .. } => {
+            RunEvent::Boot { phase: BootPhase::Ready { after }, .. } => {
+                self.ready = Some(*after);
+                None
+            }
+            RunEvent::Boot { side, block, phase: BootPhase::Done { took, completed }, .. } => {
                 let time = self.time.as_mut()?;
                 time.boot_done(*took);
                 Some(format!(
-                    "{}: pair {} of {}: {side}: ready after {:.1} s, done after {:.1} s; {} elapsed, about {} left",
+                    "{}: pair {} of {}: {side}: {}; {} elapsed, about {} left",
                     self.experiment,
                     block + 1,
                     self.pairs,
-                    self.ready_s,
-                    took.as_secs_f64(),
+                    boot_ended(self.ready, *took, *completed),
                     clock_face(time.elapsed()),
                     clock_face(time.left()),
                 ))
             }
+            RunEvent::BootFailed { retried: true, .. } => {
+                self.time.as_mut()?.one_more();
+                None
+            }
             _ => None,
         }
     }
+}
+
+fn boot_ended(ready: Option<Duration>, took: Duration, completed: bool) -> String {
+    let end = if completed { "done" } else { "failed" };
+    let ready = ready.map_or_else(
+        || "never ready".to_owned(),
+        |after| format!("ready after {:.1} s", after.as_secs_f64()),
+    );
+    format!("{ready}, {end} after {:.1} s", took.as_secs_f64())
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::boot::Listener;
 use crate::event::RunEvent;
+use crate::fault::Fault;
 use crate::text;
 
 use bars::Bars;
@@ -81,8 +82,12 @@ fn lines_of(event: &RunEvent, options: &WatchOptions) -> Vec<String> {
             vec![format!("{side} | {}", text::escape(line))]
         }
         RunEvent::BootFailed { boot, failure, retried, .. } => {
+            // What ends the run is told in full at its end.
+            let goes_on =
+                *retried || matches!(failure.fault(), Fault::KernelUnderTest | Fault::Workload);
+            let said = if goes_on { failure.to_string() } else { failure.class.words().to_owned() };
             let mut lines: Vec<String> =
-                format!("{boot}: {failure}").lines().map(Into::into).collect();
+                format!("{boot}: {said}").lines().map(Into::into).collect();
             if options.verbose {
                 let tail = &failure.console_tail;
                 lines.extend(tail.iter().map(|line| format!("  | {}", text::escape(line))));
