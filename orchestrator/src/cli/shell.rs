@@ -97,11 +97,7 @@ fn boot_and_log_in(
     let mut machine = QemuMachine::new(spec, qemu, watch);
     machine.boot()?;
     watcher.finish();
-<<<<<<< HEAD
-    eprintln!("logged in to {}; `exit` switches the guest off", text::escape(&args.side));
-=======
-    tell(&format!("logged in to {}; `exit` switches the guest off", text::escape(&planned.name)));
->>>>>>> clitests
+    tell(&format!("logged in to {}; `exit` switches the guest off", text::escape(&args.side)));
     let talked = machine.interact();
     machine.stop()?;
     Ok(talked?)

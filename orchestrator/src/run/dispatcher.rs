@@ -135,7 +135,7 @@ impl Dispatcher<'_> {
             records.push(record);
             let Some(failure) = failure else { return Ok(()) };
             let retried = failure.fault() == Fault::Rig
-                && failure.class != FailureClass::WrongHostKey
+                && !would_happen_again(failure.class)
                 && attempt < last_attempt;
             (self.listener)(RunEvent::BootFailed {
                 boot,
@@ -309,6 +309,18 @@ async fn in_own_thread<T: Send + 'static>(
         Failure::new(FailureClass::Internal, "the thread of a guest ended without a result")
             .hint("run again with RUST_BACKTRACE=1 and report what it prints")
     })
+}
+
+/// Faults of the rig that no repetition mends.
+fn would_happen_again(class: FailureClass) -> bool {
+    matches!(
+        class,
+        FailureClass::WrongHostKey
+            | FailureClass::ToolMissing
+            | FailureClass::QemuTooOld
+            | FailureClass::AcceleratorBroken
+            | FailureClass::TopologyMismatch
+    )
 }
 
 fn is_rig_fault(record: &BootRecord) -> bool {
