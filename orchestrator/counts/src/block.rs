@@ -1,0 +1,171 @@
+//! Blocks of guest code, taken apart once, when they are translated.
+
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register,
+};
+use kduel_protocol::Mark;
+
+use crate::class::Class;
+
+/// One instruction of a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// Distance from the block's first byte.
+    pub offset: u16,
+    /// Length in bytes.
+    pub length: u8,
+    /// Every class but loads, stores and what only execution tells, each at most once.
+    pub classes: Vec<Class>,
+    /// Reads of memory.
+    pub loads: u8,
+    /// Writes of memory.
+    pub stores: u8,
+    /// Bytes that one step of a string instruction handles; zero for every other instruction.
+    pub step_bytes: u8,
+    /// Has a repeat prefix that counts: QEMU executes one step at a time.
+    pub repeats: bool,
+    /// Names memory outside the stack and does not branch: the only kind that talks to devices.
+    pub may_touch_device: bool,
+    /// A mark of the agent's.
+    pub mark: Option<Mark>,
+}
+
+/// Straight code that QEMU translates, and executes, as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Guest virtual address of the first byte.
+    pub address: u64,
+    /// The code.
+    pub bytes: Box<[u8]>,
+    /// Where its instructions are and what they do.
+    pub instructions: Vec<Instruction>,
+}
+
+impl Block {
+    /// Takes 64-bit code apart; `lengths` are those of its instructions, as QEMU found them.
+    pub fn decode(address: u64, bytes: &[u8], lengths: &[u8]) -> Self {
+        let mut offset = 0usize;
+        let instructions = lengths
+            .iter()
+            .map(|&length| {
+                let end = offset.saturating_add(length.into()).min(bytes.len());
+                let code = bytes.get(offset..end).unwrap_or_default();
+                let decoded = decode(address.wrapping_add(offset as u64), code, length);
+                let instruction =
+                    Instruction { offset: u16::try_from(offset).unwrap_or(u16::MAX), ..decoded };
+                offset = end;
+                instruction
+            })
+            .collect();
+        Self { address, bytes: bytes.into(), instructions }
+    }
+
+    /// Whether this is code of a process: the lower half of the address space.
+    pub fn is_user(&self) -> bool {
+        self.address >> 63 == 0
+    }
+
+    /// Which instruction starts at this address.
+    pub fn index_of(&self, address: u64) -> Option<usize> {
+        let offset = address.checked_sub(self.address)?;
+        self.instructions.iter().position(|i| u64::from(i.offset) == offset)
+    }
+
+    /// The last instruction and its address.
+    pub fn last(&self) -> Option<(&Instruction, u64)> {
+        let last = self.instructions.last()?;
+        Some((last, self.address.wrapping_add(u64::from(last.offset))))
+    }
+}
+
+fn decode(address: u64, code: &[u8], length: u8) -> Instruction {
+    let insn = Decoder::with_ip(64, code, address, DecoderOptions::NONE).decode();
+    let mut factory = InstructionInfoFactory::new();
+    let info = factory.info(&insn);
+    let (mut loads, mut stores) = (0u8, 0u8);
+    for memory in info.used_memory() {
+        use OpAccess::{CondRead, CondWrite, Read, ReadCondWrite, ReadWrite, Write};
+        let access = memory.access();
+        loads += u8::from(matches!(access, Read | CondRead | ReadWrite | ReadCondWrite));
+        stores += u8::from(matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite));
+    }
+    let string = insn.is_string_instruction();
+    let has_memory = (0..insn.op_count()).any(|i| names_memory(insn.op_kind(i)));
+    let branches = insn.flow_control() != FlowControl::Next;
+    Instruction {
+        offset: 0,
+        length,
+        classes: classes(&insn),
+        loads,
+        stores,
+        step_bytes: if string { u8::try_from(insn.memory_size().size()).unwrap_or(0) } else { 0 },
+        repeats: string && (insn.has_rep_prefix() || insn.has_repne_prefix()),
+        may_touch_device: has_memory && !branches && loads + stores > 0,
+        mark: Mark::read(code),
+    }
+}
+
+fn names_memory(kind: OpKind) -> bool {
+    use OpKind::{
+        MemoryESDI, MemoryESEDI, MemoryESRDI, MemorySegDI, MemorySegEDI, MemorySegESI,
+        MemorySegRDI, MemorySegRSI, MemorySegSI,
+    };
+    matches!(
+        kind,
+        OpKind::Memory
+            | MemoryESDI
+            | MemoryESEDI
+            | MemoryESRDI
+            | MemorySegDI
+            | MemorySegEDI
+            | MemorySegESI
+            | MemorySegRDI
+            | MemorySegRSI
+            | MemorySegSI
+    )
+}
+
+fn classes(insn: &iced_x86::Instruction) -> Vec<Class> {
+    let mut classes = Vec::new();
+    let mnemonic = insn.mnemonic();
+    if insn.has_lock_prefix() {
+        classes.push(Class::Locked);
+    } else if mnemonic == Mnemonic::Xchg && (0..2).any(|i| insn.op_kind(i) == OpKind::Memory) {
+        classes.push(Class::XchgMemory);
+    }
+    match mnemonic {
+        Mnemonic::Invlpg | Mnemonic::Invpcid => classes.push(Class::TlbEntry),
+        Mnemonic::Rdmsr => classes.push(Class::MsrRead),
+        Mnemonic::Wrmsr | Mnemonic::Wrmsrns => classes.push(Class::MsrWrite),
+        Mnemonic::Cpuid => classes.push(Class::Cpuid),
+        Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq => classes.push(Class::InterruptReturn),
+        Mnemonic::Hlt => classes.push(Class::Halt),
+        Mnemonic::Pause => classes.push(Class::Pause),
+        Mnemonic::Div | Mnemonic::Idiv => classes.push(Class::Divide),
+        Mnemonic::Stac | Mnemonic::Clac => classes.push(Class::UserAccess),
+        Mnemonic::In
+        | Mnemonic::Out
+        | Mnemonic::Insb
+        | Mnemonic::Insw
+        | Mnemonic::Insd
+        | Mnemonic::Outsb
+        | Mnemonic::Outsw
+        | Mnemonic::Outsd => classes.push(Class::PortIo),
+        _ => {}
+    }
+    if insn.code() == Code::Mov_cr_r64 && insn.op0_register() == Register::CR3 {
+        classes.push(Class::Cr3Write);
+    }
+    match insn.flow_control() {
+        FlowControl::ConditionalBranch => classes.push(Class::ConditionalBranch),
+        FlowControl::IndirectBranch => classes.push(Class::IndirectBranch),
+        FlowControl::Call if mnemonic == Mnemonic::Call => classes.push(Class::Call),
+        FlowControl::IndirectCall => classes.extend([Class::IndirectBranch, Class::Call]),
+        FlowControl::Return if matches!(mnemonic, Mnemonic::Ret | Mnemonic::Retf) => {
+            classes.push(Class::Return);
+        }
+        _ => {}
+    }
+    classes
+}
