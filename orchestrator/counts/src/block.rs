@@ -8,6 +8,9 @@ use kduel_protocol::Mark;
 
 use crate::class::Class;
 
+/// Size of the smallest page; no block is longer.
+const PAGE: u64 = 4096;
+
 /// One instruction of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
@@ -66,10 +69,18 @@ impl Block {
         self.address >> 63 == 0
     }
 
-    /// Which instruction starts at this address.
+    /// Which instruction starts at this address, given that it is one of this block.
+    ///
+    /// Only places in the page are compared: QEMU shares a block among all addresses at which the same
+    /// page is mapped, and reports the first.
     pub fn index_of(&self, address: u64) -> Option<usize> {
-        let offset = address.checked_sub(self.address)?;
+        let offset = address.wrapping_sub(self.address) % PAGE;
         self.instructions.iter().position(|i| u64::from(i.offset) == offset)
+    }
+
+    /// Whether its last instruction repeats and is the one at this address.
+    pub fn ends_repeating(&self, address: u64) -> bool {
+        self.last().is_some_and(|(last, at)| last.repeats && at.wrapping_sub(address) % PAGE == 0)
     }
 
     /// The last instruction and its address.

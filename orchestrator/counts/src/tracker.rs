@@ -156,6 +156,16 @@ impl Tracker {
                 return;
             }
         }
+        if head.flags == state.expected | REPEATS
+            && state.last == Some(number)
+            && let Some(open) = &mut self.open
+            && let Some(count) = open.tallies[state.tally].counts.get_mut(number)
+        {
+            // One more step: what seemed to be the last one before was not.
+            count.executions += 1;
+            count.unfinished += 1;
+            return;
+        }
         let head = *head;
         self.change(vcpu, number, head, guest);
     }
@@ -206,9 +216,8 @@ impl Tracker {
     /// QEMU jumps back to a repeating instruction after each step but the last.
     fn repeat(&mut self, vcpu: usize, number: usize, guest: &mut impl Guest) {
         let address = self.heads[number].address;
-        let continued = self.vcpus[vcpu].last.filter(|&last| {
-            self.blocks[last].last().is_some_and(|(i, at)| i.repeats && at == address)
-        });
+        let last = self.vcpus[vcpu].last;
+        let continued = last.filter(|&last| self.blocks[last].ends_repeating(address));
         match continued {
             Some(last) => {
                 let tally = self.vcpus[vcpu].tally;
@@ -292,7 +301,7 @@ impl Tracker {
     fn cut_repeat(&mut self, vcpu: usize, address: u64) {
         let state = &self.vcpus[vcpu];
         let (Some(last), Some(open)) = (state.last, &mut self.open) else { return };
-        if self.blocks[last].last().is_some_and(|(i, at)| i.repeats && at == address) {
+        if self.blocks[last].ends_repeating(address) {
             open.tallies[state.tally].count(last).unfinished += 1;
         }
     }

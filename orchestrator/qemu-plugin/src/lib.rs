@@ -8,6 +8,7 @@ mod arguments;
 mod ffi;
 mod guest;
 mod plugin;
+mod turn;
 
 use std::ffi::{CStr, c_char, c_int};
 

@@ -13,6 +13,7 @@ use kduel_counts::{Hooks, Tracker, write};
 use crate::arguments::Arguments;
 use crate::ffi;
 use crate::guest::CurrentVcpu;
+use crate::turn::Turn;
 
 /// Longest instruction of the architecture, in bytes.
 const LONGEST_INSTRUCTION: usize = 15;
@@ -26,7 +27,8 @@ pub struct Plugin {
 }
 
 struct Running {
-    vcpu: CurrentVcpu,
+    guest: CurrentVcpu,
+    turn: Turn,
     thread: ThreadId,
 }
 
@@ -137,10 +139,11 @@ impl Plugin {
         }
     }
 
+    /// The tracker, the index of the vCPU that executes, and that vCPU.
     #[inline]
-    fn running(&mut self) -> (&mut Tracker, &mut CurrentVcpu) {
+    fn running(&mut self) -> (&mut Tracker, usize, &mut CurrentVcpu) {
         match &mut self.running {
-            Some(running) => (&mut self.tracker, &mut running.vcpu),
+            Some(running) => (&mut self.tracker, running.turn.index(), &mut running.guest),
             None => give_up("a block was executed before any vCPU began"),
         }
     }
@@ -163,19 +166,21 @@ fn unpack(data: *mut c_void) -> (usize, usize) {
     (data.addr() >> 16, data.addr() & 0xffff)
 }
 
-extern "C" fn on_vcpu(_: ffi::Id, _: c_uint) {
+extern "C" fn on_vcpu(_: ffi::Id, index: c_uint) {
     let plugin = plugin();
     let thread = thread::current().id();
-    match &plugin.running {
-        Some(running) if running.thread == thread => {}
-        Some(_) => give_up("vCPUs run on several threads\n  use -accel tcg,thread=single"),
-        None => {
-            let vcpu = CurrentVcpu::find();
-            if !vcpu.is_complete() {
-                give_up("this QEMU does not let plugins read rcx, rdi, rsi and rsp");
-            }
-            plugin.running = Some(Running { vcpu, thread });
+    let running = plugin.running.get_or_insert_with(|| {
+        let guest = CurrentVcpu::find();
+        if !guest.is_complete() {
+            give_up("this QEMU does not let plugins read rcx, rdi, rsi and rsp");
         }
+        Running { guest, turn: Turn::find(), thread }
+    });
+    if running.thread != thread {
+        give_up("vCPUs run on several threads\n  use -accel tcg,thread=single");
+    }
+    if !running.turn.enter(index as usize) {
+        give_up("this QEMU does not let plugins tell several vCPUs apart\n  use one vCPU");
     }
 }
 
@@ -183,32 +188,32 @@ extern "C" fn on_translation(_: ffi::Id, tb: *mut ffi::TranslationBlock) {
     plugin().translate(tb);
 }
 
-extern "C" fn on_block(vcpu: c_uint, data: *mut c_void) {
-    let (tracker, guest) = plugin().running();
-    tracker.execute(vcpu as usize, unpack(data).0, guest);
+extern "C" fn on_block(_: c_uint, data: *mut c_void) {
+    let (tracker, vcpu, guest) = plugin().running();
+    tracker.execute(vcpu, unpack(data).0, guest);
 }
 
-extern "C" fn on_repeat(vcpu: c_uint, data: *mut c_void) {
-    let (tracker, guest) = plugin().running();
-    tracker.reach_repeat(vcpu as usize, unpack(data).0, guest);
+extern "C" fn on_repeat(_: c_uint, data: *mut c_void) {
+    let (tracker, vcpu, guest) = plugin().running();
+    tracker.reach_repeat(vcpu, unpack(data).0, guest);
 }
 
-extern "C" fn on_mark(vcpu: c_uint, data: *mut c_void) {
+extern "C" fn on_mark(_: c_uint, data: *mut c_void) {
     let (number, index) = unpack(data);
-    let (tracker, guest) = plugin().running();
-    tracker.mark(vcpu as usize, number, index, guest);
+    let (tracker, vcpu, guest) = plugin().running();
+    tracker.mark(vcpu, number, index, guest);
 }
 
 #[expect(unsafe_code, reason = "calls into QEMU")]
-extern "C" fn on_access(vcpu: c_uint, info: u32, address: u64, data: *mut c_void) {
+extern "C" fn on_access(_: c_uint, info: u32, address: u64, data: *mut c_void) {
     // SAFETY: `info` and `address` are those of this call-back; the handle lives as long.
     let device = unsafe {
         let place = ffi::qemu_plugin_get_hwaddr(info, address);
         !place.is_null() && ffi::qemu_plugin_hwaddr_is_io(place)
     };
     if device {
-        let (tracker, _) = plugin().running();
-        tracker.access_device(vcpu as usize, unpack(data).0);
+        let (tracker, vcpu, _) = plugin().running();
+        tracker.access_device(vcpu, unpack(data).0);
     }
 }
 
