@@ -43,20 +43,22 @@ fn line(totals: &Totals) -> String {
     parts.join(" ")
 }
 
-/// The ten functions with the most calls of their first block, in the work of own tasks.
+/// The ten functions that executed most in the work of own tasks, with the calls of each.
 fn show_functions(window: &WindowRecord, counts: &Counts, symbols: &Symbols) {
     let names: BTreeMap<u64, &str> = symbols.iter().map(|s| (s.address, s.name.as_str())).collect();
-    let mut calls = BTreeMap::<&str, u64>::new();
+    let mut functions = BTreeMap::<&str, (u64, u64)>::new();
     for part in window.contexts.iter().filter(|c| c.context.is_own_work()) {
         for count in &part.blocks {
-            if let Some(name) = names.get(&counts.blocks[count.block].address) {
-                *calls.entry(name).or_default() += count.executions;
-            }
+            let block = &counts.blocks[count.block];
+            let Some((start, name)) = names.range(..=block.address).next_back() else { continue };
+            let sums = functions.entry(name).or_default();
+            sums.0 += count.totals(&block.decode())[Class::Instructions];
+            sums.1 += if *start == block.address { count.executions } else { 0 };
         }
     }
-    let mut calls: Vec<_> = calls.into_iter().map(|(name, calls)| (calls, name)).collect();
-    calls.sort_unstable_by(|a, b| b.cmp(a));
-    for (calls, name) in calls.iter().take(10) {
-        println!("  {calls:9} calls of {name}");
+    let mut functions: Vec<_> = functions.into_iter().collect();
+    functions.sort_unstable_by_key(|(name, sums)| (std::cmp::Reverse(sums.0), *name));
+    for (name, (instructions, calls)) in functions.iter().take(10) {
+        println!("  {instructions:12} instructions, {calls:9} calls: {name}");
     }
 }

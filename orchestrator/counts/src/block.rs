@@ -11,6 +11,18 @@ use crate::class::Class;
 /// Size of the smallest page; no block is longer.
 const PAGE: u64 = 4096;
 
+/// How a string instruction repeats. QEMU 10.0, when it counts instructions, executes a step at a time
+/// and jumps back to the instruction after each; it is done when there is nothing left to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeats {
+    /// Not at all.
+    No,
+    /// As often as `rcx` says; the last execution is empty.
+    Counted,
+    /// Until a comparison ends it, or `rcx`, in which case the last execution is empty.
+    Compared,
+}
+
 /// One instruction of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
@@ -26,8 +38,8 @@ pub struct Instruction {
     pub stores: u8,
     /// Bytes that one step of a string instruction handles; zero for every other instruction.
     pub step_bytes: u8,
-    /// Has a repeat prefix that counts: QEMU executes one step at a time.
-    pub repeats: bool,
+    /// How a string instruction repeats.
+    pub repeats: Repeats,
     /// Names memory outside the stack and does not branch: the only kind that talks to devices.
     pub may_touch_device: bool,
     /// A mark of the agent's.
@@ -80,7 +92,9 @@ impl Block {
 
     /// Whether its last instruction repeats and is the one at this address.
     pub fn ends_repeating(&self, address: u64) -> bool {
-        self.last().is_some_and(|(last, at)| last.repeats && at.wrapping_sub(address) % PAGE == 0)
+        self.last().is_some_and(|(last, at)| {
+            last.repeats != Repeats::No && at.wrapping_sub(address) % PAGE == 0
+        })
     }
 
     /// The last instruction and its address.
@@ -111,9 +125,20 @@ fn decode(address: u64, code: &[u8], length: u8) -> Instruction {
         loads,
         stores,
         step_bytes: if string { u8::try_from(insn.memory_size().size()).unwrap_or(0) } else { 0 },
-        repeats: string && (insn.has_rep_prefix() || insn.has_repne_prefix()),
+        repeats: repeats(&insn),
         may_touch_device: has_memory && !branches && loads + stores > 0,
         mark: Mark::read(code),
+    }
+}
+
+fn repeats(insn: &iced_x86::Instruction) -> Repeats {
+    use Mnemonic::{Cmpsb, Cmpsd, Cmpsq, Cmpsw, Scasb, Scasd, Scasq, Scasw};
+    if !insn.is_string_instruction() || !(insn.has_rep_prefix() || insn.has_repne_prefix()) {
+        return Repeats::No;
+    }
+    match insn.mnemonic() {
+        Cmpsb | Cmpsw | Cmpsd | Cmpsq | Scasb | Scasw | Scasd | Scasq => Repeats::Compared,
+        _ => Repeats::Counted,
     }
 }
 

@@ -15,7 +15,7 @@ mod tasks;
 mod tracker;
 mod vcpu;
 
-pub use block::{Block, Instruction};
+pub use block::{Block, Instruction, Repeats};
 pub use class::{Class, Totals};
 pub use context::{Context, Kind};
 pub use file::{

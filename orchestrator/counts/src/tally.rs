@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::block::Block;
+use crate::block::{Block, Repeats};
 use crate::class::{Class, Totals};
 
 /// How often a block was executed.
@@ -12,7 +12,7 @@ pub(crate) struct Count {
     pub executions: u64,
     /// Times its last instruction, a repeating one, took a step and was not done.
     pub unfinished: u64,
-    /// Times its last instruction, a repeating one, had nothing to do.
+    /// Times its last instruction, one that repeats until a comparison ends it, had nothing to do.
     pub empty: u64,
 }
 
@@ -80,7 +80,11 @@ pub(crate) fn add_block(
             totals[*class] += done;
         }
         if instruction.step_bytes > 0 {
-            let steps = begun.saturating_sub(count.empty);
+            let steps = match instruction.repeats {
+                Repeats::No => done,
+                Repeats::Counted => count.unfinished,
+                Repeats::Compared => begun.saturating_sub(count.empty),
+            };
             totals[Class::StringIterations] += steps;
             totals[Class::StringBytes] += steps * u64::from(instruction.step_bytes);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kduel_protocol::Mark;
 
-use crate::block::Block;
+use crate::block::{Block, Repeats};
 use crate::context::{Context, Kind};
 use crate::file::{Counts, Shortfall, WindowRecord};
 use crate::hooks::{Hook, Hooks};
@@ -49,6 +49,8 @@ const SPECIAL: u8 = 4;
 const LEAVES: u8 = 8;
 /// Is one repeating instruction and nothing else.
 const REPEATS: u8 = 16;
+/// The same, and a comparison ends it.
+const COMPARES: u8 = 32;
 
 /// Follows what the vCPUs execute. One thread executes all of them in turn.
 #[derive(Debug)]
@@ -123,8 +125,12 @@ impl Tracker {
             if last.classes.contains(&InterruptReturn) && self.hooks.ends_entry(address) {
                 flags |= LEAVES;
             }
-            if last.repeats && block.instructions.len() == 1 {
-                flags |= REPEATS;
+            if block.instructions.len() == 1 {
+                flags |= match last.repeats {
+                    Repeats::No => 0,
+                    Repeats::Counted => REPEATS,
+                    Repeats::Compared => REPEATS | COMPARES,
+                };
             }
         }
         flags
@@ -137,7 +143,7 @@ impl Tracker {
 
     /// Whether [`Tracker::execute`] may ask for registers when this block is executed.
     pub fn needs_registers(&self, number: usize) -> bool {
-        self.heads.get(number).is_some_and(|head| head.flags & (SPECIAL | REPEATS) != 0)
+        self.heads.get(number).is_some_and(|head| head.flags & (SPECIAL | COMPARES) != 0)
     }
 
     /// A vCPU begins to execute a block.
@@ -188,10 +194,13 @@ impl Tracker {
             self.hook(vcpu, hook, guest);
             self.vcpus[vcpu].user = false;
         }
-        if head.flags & REPEATS != 0 && self.open.is_some() {
-            self.repeat(vcpu, number, guest);
+        if head.flags & REPEATS != 0 {
+            self.repeat(vcpu, head.address);
         }
         self.settle(vcpu);
+        if head.flags & COMPARES != 0 {
+            self.reach_comparison(vcpu, number, guest);
+        }
         let state = &mut self.vcpus[vcpu];
         if let Some(open) = &mut self.open {
             open.tallies[state.tally].count(number).executions += 1;
@@ -203,32 +212,21 @@ impl Tracker {
         }
     }
 
-    /// A vCPU reaches a repeating instruction that does not begin its block.
-    pub fn reach_repeat(&mut self, vcpu: usize, number: usize, guest: &mut impl Guest) {
-        if self.open.is_some() && guest.register(Register::Rcx) == Some(0) {
-            let state = &self.vcpus[vcpu];
-            if let Some(open) = &mut self.open {
-                open.tallies[state.tally].count(number).empty += 1;
-            }
+    /// A vCPU reaches an instruction that repeats until a comparison ends it.
+    pub fn reach_comparison(&mut self, vcpu: usize, number: usize, guest: &mut impl Guest) {
+        let tally = self.vcpus[vcpu].tally;
+        let Some(open) = &mut self.open else { return };
+        if guest.register(Register::Rcx) == Some(0) {
+            open.tallies[tally].count(number).empty += 1;
         }
     }
 
-    /// QEMU jumps back to a repeating instruction after each step but the last.
-    fn repeat(&mut self, vcpu: usize, number: usize, guest: &mut impl Guest) {
-        let address = self.heads[number].address;
-        let last = self.vcpus[vcpu].last;
-        let continued = last.filter(|&last| self.blocks[last].ends_repeating(address));
-        match continued {
-            Some(last) => {
-                let tally = self.vcpus[vcpu].tally;
-                if let Some(open) = &mut self.open {
-                    open.tallies[tally].count(last).unfinished += 1;
-                }
-            }
-            None => {
-                self.settle(vcpu);
-                self.reach_repeat(vcpu, number, guest);
-            }
+    /// A block of one repeating instruction at this address is executed, perhaps for a further step.
+    fn repeat(&mut self, vcpu: usize, address: u64) {
+        let Vcpu { last, tally, .. } = self.vcpus[vcpu];
+        let (Some(last), Some(open)) = (last, &mut self.open) else { return };
+        if self.blocks[last].ends_repeating(address) {
+            open.tallies[tally].count(last).unfinished += 1;
         }
     }
 
@@ -241,7 +239,7 @@ impl Tracker {
                 if fault && !fetch {
                     self.cut_at_fault(vcpu, frame.address);
                 } else {
-                    self.cut_repeat(vcpu, frame.address);
+                    self.repeat(vcpu, frame.address);
                 }
                 self.vcpus[vcpu].enter(Kind::Exception(vector), frame.from_user);
             }
@@ -276,7 +274,7 @@ impl Tracker {
 
     fn interrupt(&mut self, vcpu: usize, kind: Kind, guest: &mut impl Guest) {
         let frame = self.entry_frame(false, guest);
-        self.cut_repeat(vcpu, frame.address);
+        self.repeat(vcpu, frame.address);
         self.vcpus[vcpu].enter(kind, frame.from_user);
     }
 
@@ -294,15 +292,6 @@ impl Tracker {
         let (Some(last), Some(open)) = (state.last, &mut self.open) else { return };
         if let Some(index) = self.blocks[last].index_of(address) {
             open.tallies[state.tally].correct(last, index, -1);
-        }
-    }
-
-    /// The repeating instruction at `address` was interrupted between two steps.
-    fn cut_repeat(&mut self, vcpu: usize, address: u64) {
-        let state = &self.vcpus[vcpu];
-        let (Some(last), Some(open)) = (state.last, &mut self.open) else { return };
-        if self.blocks[last].ends_repeating(address) {
-            open.tallies[state.tally].count(last).unfinished += 1;
         }
     }
 

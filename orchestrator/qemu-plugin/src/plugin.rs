@@ -8,7 +8,7 @@ use std::process::abort;
 use std::ptr::null_mut;
 use std::thread::{self, ThreadId};
 
-use kduel_counts::{Hooks, Tracker, write};
+use kduel_counts::{Hooks, Repeats, Tracker, write};
 
 use crate::arguments::Arguments;
 use crate::ffi;
@@ -126,8 +126,8 @@ impl Plugin {
             if instruction.mark.is_some() && block.is_user() {
                 at_execution(on_mark);
             }
-            if instruction.repeats && index == end && index > 0 {
-                at_execution(on_repeat);
+            if instruction.repeats == Repeats::Compared && index == end && index > 0 {
+                at_execution(on_comparison);
             }
             if instruction.may_touch_device && index == end && !block.is_user() {
                 let (flags, rw) = (ffi::NO_REGISTERS, ffi::READS_AND_WRITES);
@@ -193,9 +193,9 @@ extern "C" fn on_block(_: c_uint, data: *mut c_void) {
     tracker.execute(vcpu, unpack(data).0, guest);
 }
 
-extern "C" fn on_repeat(_: c_uint, data: *mut c_void) {
+extern "C" fn on_comparison(_: c_uint, data: *mut c_void) {
     let (tracker, vcpu, guest) = plugin().running();
-    tracker.reach_repeat(vcpu, unpack(data).0, guest);
+    tracker.reach_comparison(vcpu, unpack(data).0, guest);
 }
 
 extern "C" fn on_mark(_: c_uint, data: *mut c_void) {

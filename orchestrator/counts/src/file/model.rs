@@ -3,6 +3,7 @@
 use crate::block::Block;
 use crate::class::Totals;
 use crate::context::Context;
+use crate::tally::{Count, add_block};
 
 /// What one boot counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,9 +101,20 @@ pub struct BlockCount {
     pub executions: u64,
     /// Times its last instruction, a repeating one, took a step and was not done.
     pub unfinished: u64,
-    /// Times its last instruction, a repeating one, had nothing to do.
+    /// Times its last instruction, one that repeats until a comparison ends it, had nothing to do.
     pub empty: u64,
     /// Pairs of an instruction and a difference to the executions from there on: faults, accesses to
     /// devices, and the ends of the window.
     pub corrections: Vec<(usize, i64)>,
+}
+
+impl BlockCount {
+    /// What the executions come to, given the block that they are of.
+    pub fn totals(&self, block: &Block) -> Totals {
+        let mut totals = Totals::default();
+        let count =
+            Count { executions: self.executions, unfinished: self.unfinished, empty: self.empty };
+        add_block(&mut totals, block, count, &self.corrections);
+        totals
+    }
 }

@@ -8,7 +8,6 @@ use super::{
 use crate::block::Block;
 use crate::class::{Class, Totals};
 use crate::context::{Context, Kind};
-use crate::tally::{Count, add_block};
 
 /// Why a file of counts is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -169,12 +168,7 @@ fn check(window: &WindowRecord, blocks: &[Block]) -> Result<(), &'static str> {
         totals[Class::MemoryMappedIo] = part.totals[Class::MemoryMappedIo];
         for counted in &part.blocks {
             let block = blocks.get(counted.block).ok_or("a count of no block")?;
-            let count = Count {
-                executions: counted.executions,
-                unfinished: counted.unfinished,
-                empty: counted.empty,
-            };
-            add_block(&mut totals, block, count, &counted.corrections);
+            totals.add(&counted.totals(block));
         }
         if totals != part.totals {
             return Err("the sums are not those of the blocks");
