@@ -205,3 +205,79 @@ fn classes(insn: &iced_x86::Instruction) -> Vec<Class> {
     }
     classes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(code: &[u8]) -> Instruction {
+        let length = u8::try_from(code.len()).expect("short");
+        Block::decode(0x1000, code, &[length]).instructions.remove(0)
+    }
+
+    #[test]
+    fn instructions_fall_into_their_classes() {
+        let table: [(&[u8], &[Class], u8, u8); 24] = [
+            (&[0x48, 0x8b, 0x07], &[], 1, 0), // mov rax, [rdi]
+            (&[0x48, 0x89, 0x07], &[], 0, 1), // mov [rdi], rax
+            (&[0x48, 0x01, 0x07], &[], 1, 1), // add [rdi], rax
+            (&[0xf0, 0x48, 0x01, 0x07], &[Class::Locked], 1, 1), // lock add [rdi], rax
+            (&[0x48, 0x87, 0x07], &[Class::XchgMemory], 1, 1), // xchg [rdi], rax
+            (&[0x48, 0x87, 0xc3], &[], 0, 0), // xchg rbx, rax
+            (&[0x0f, 0x22, 0xd8], &[Class::Cr3Write], 0, 0), // mov cr3, rax
+            (&[0x0f, 0x20, 0xd8], &[], 0, 0), // mov rax, cr3
+            (&[0x0f, 0x01, 0x3f], &[Class::TlbEntry], 0, 0), // invlpg [rdi]
+            (&[0x0f, 0x32], &[Class::MsrRead], 0, 0), // rdmsr
+            (&[0x0f, 0x30], &[Class::MsrWrite], 0, 0), // wrmsr
+            (&[0x0f, 0xa2], &[Class::Cpuid], 0, 0), // cpuid
+            (&[0xee], &[Class::PortIo], 0, 0), // out dx, al
+            (&[0xf4], &[Class::Halt], 0, 0),  // hlt
+            (&[0xf3, 0x90], &[Class::Pause], 0, 0), // pause
+            (&[0x48, 0xf7, 0xf1], &[Class::Divide], 0, 0), // div rcx
+            (&[0x0f, 0x01, 0xcb], &[Class::UserAccess], 0, 0), // stac
+            (&[0x75, 0xfe], &[Class::ConditionalBranch], 0, 0), // jne
+            (&[0xff, 0xe0], &[Class::IndirectBranch], 0, 0), // jmp rax
+            (&[0xff, 0xd0], &[Class::IndirectBranch, Class::Call], 0, 1), // call rax
+            (&[0xe8, 0, 0, 0, 0], &[Class::Call], 0, 1), // call
+            (&[0xc3], &[Class::Return], 1, 0), // ret
+            (&[0x55], &[], 0, 1),             // push rbp
+            (&[0xeb, 0xfe], &[], 0, 0),       // jmp
+        ];
+        for (code, classes, loads, stores) in table {
+            let found = one(code);
+            assert_eq!(found.classes, classes, "{code:x?}");
+            assert_eq!((found.loads, found.stores), (loads, stores), "{code:x?}");
+        }
+        assert_eq!(one(&[0x48, 0xcf]).classes, [Class::InterruptReturn]);
+    }
+
+    #[test]
+    fn string_instructions_tell_their_step() {
+        let found = [
+            (one(&[0xf3, 0xa4]), Repeats::Counted, 1), // rep movsb
+            (one(&[0xf3, 0x48, 0xab]), Repeats::Counted, 8), // rep stosq
+            (one(&[0xf2, 0xae]), Repeats::Compared, 1), // repne scasb
+            (one(&[0x48, 0xa5]), Repeats::No, 8),      // movsq
+            (one(&[0xf3, 0xc3]), Repeats::No, 0),      // rep ret, a plain return
+        ];
+        for (instruction, repeats, step) in found {
+            assert_eq!((instruction.repeats, instruction.step_bytes), (repeats, step));
+        }
+    }
+
+    #[test]
+    fn only_plain_accesses_outside_the_stack_reach_devices() {
+        assert!(one(&[0x89, 0x07]).may_touch_device); // mov [rdi], eax
+        assert!(!one(&[0x55]).may_touch_device); // push rbp
+        assert!(!one(&[0xff, 0x27]).may_touch_device); // jmp [rdi]
+        assert!(!one(&[0x48, 0x8d, 0x07]).may_touch_device); // lea rax, [rdi]
+    }
+
+    #[test]
+    fn an_instruction_is_found_in_another_mapping_of_the_page() {
+        let block = Block::decode(0x7fff_0ffc, &[0x90, 0x55, 0xc3], &[1, 1, 1]);
+        assert_eq!(block.index_of(0x7fff_0ffd), Some(1));
+        assert_eq!(block.index_of(0x1234_5ffe), Some(2));
+        assert_eq!(block.index_of(0x7fff_0fff), None);
+    }
+}
