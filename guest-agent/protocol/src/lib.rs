@@ -8,6 +8,7 @@
 mod event;
 mod facts;
 mod knobs;
+mod mark;
 mod plan;
 mod transcript;
 mod workload;
@@ -16,6 +17,7 @@ mod workloads;
 pub use event::{Event, Phase, Sample, TrialProblem, Unit};
 pub use facts::{CpuFacts, Facts, NodeFacts, Topology, TopologyNode};
 pub use knobs::{KnobKind, KnobReading, Knobs};
+pub use mark::{MARK_LENGTH, MARK_MAGIC, MARK_OPCODE, Mark};
 pub use plan::{CommandSpec, GuestPlan, MetricSource, MetricSpec, Monitor, TrialSpec};
 pub use transcript::{End, Transcript, TranscriptError};
 pub use workload::{
