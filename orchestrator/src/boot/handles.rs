@@ -3,12 +3,19 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rustix::fs::MemfdFlags;
 use rustix::pipe::PipeFlags;
 
 use crate::fault::{Failure, FailureClass};
+
+/// How long a reader waits for a file to grow.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 const CONSOLE_PIPE_BYTES: usize = 1 << 20;
 
@@ -61,6 +68,66 @@ pub fn memory_file(name: &str, parts: &[&[u8]]) -> Result<OwnedFd, Failure> {
     made().map_err(|error| rig(&format!("failed to hold the {name} in memory: {error}")))
 }
 
+/// A file without a name that QEMU's user may open and write, for what must never block.
+///
+/// # Errors
+///
+/// [`FailureClass::HostIo`].
+pub fn output_file(name: &str) -> Result<File, Failure> {
+    let made = || -> io::Result<File> {
+        let file: File = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?.into();
+        rustix::fs::fchmod(file.as_fd(), rustix::fs::Mode::from_raw_mode(0o666))?;
+        Ok(file)
+    };
+    made().map_err(|error| rig(&format!("failed to make a file for the {name}: {error}")))
+}
+
+/// Reads a file that somebody else is still writing, from its beginning; its end is an end only once
+/// the writer is gone.
+#[derive(Debug)]
+pub struct Growing {
+    file: File,
+    offset: u64,
+    /// Set once the writer is gone.
+    ended: Arc<AtomicBool>,
+}
+
+impl Growing {
+    /// Of `file`, whose writer is gone when `ended` is set.
+    pub fn new(file: File, ended: Arc<AtomicBool>) -> Self {
+        Self { file, offset: 0, ended }
+    }
+
+    /// What there is now; nothing says nothing about what will come.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn now(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.offset)?;
+        self.offset += read as u64;
+        Ok(read)
+    }
+
+    /// How much was read, in bytes.
+    pub fn length(&self) -> u64 {
+        self.offset
+    }
+}
+
+impl io::Read for Growing {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let ended = self.ended.load(Ordering::Acquire);
+            let read = self.now(buffer)?;
+            if read > 0 || ended {
+                return Ok(read);
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
+
 /// A pipe that holds as much of a flood as an unprivileged user may have: our end, QEMU's end.
 ///
 /// # Errors
@@ -94,6 +161,25 @@ mod tests {
                      TCP[HOST_FORWARD]  14       127.0.0.1 35071       10.0.2.15    22     0     0\n";
         assert_eq!(forwarded_port(table), Some(35071));
         assert_eq!(forwarded_port("Hub -1 (net):\n"), None);
+    }
+
+    #[test]
+    fn a_growing_file_is_read_until_its_writer_is_gone() {
+        let mut file = output_file("x").unwrap();
+        let ended = Arc::new(AtomicBool::new(false));
+        let mut growing = Growing::new(file.try_clone().unwrap(), Arc::clone(&ended));
+        assert_eq!(growing.now(&mut [0; 4]).unwrap(), 0);
+        file.write_all(b"abc").unwrap();
+        let mut first = [0; 2];
+        growing.read_exact(&mut first).unwrap();
+        let writer = std::thread::spawn(move || {
+            file.write_all(b"de").unwrap();
+            ended.store(true, Ordering::Release);
+        });
+        let mut rest = String::new();
+        growing.read_to_string(&mut rest).unwrap();
+        writer.join().unwrap();
+        assert_eq!((first.as_slice(), rest.as_str(), growing.length()), (&b"ab"[..], "cde", 5));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::console::Console;
 use super::handles::{console_pipe, forwarded_port, memory_file, open_kvm, read, rig};
-use super::process::{Launch, Process};
+use super::process::{Launch, NO_FILES, Process};
 use super::qemu_args::{Descriptors, command_line};
 use super::qmp::{Qmp, QmpEvent};
 use super::{Accel, GuestSpec, Watch};
@@ -80,7 +80,12 @@ impl Vigil {
         let mut inherited: Vec<OwnedFd> =
             vec![console_theirs, control_theirs.into(), image, initramfs];
         inherited.extend(kvm);
-        let launch = Launch { program: qemu.program.clone(), args: argv[1..].to_vec(), inherited };
+        let launch = Launch {
+            program: qemu.program.clone(),
+            args: argv[1..].to_vec(),
+            inherited,
+            file_bytes: NO_FILES,
+        };
         let mut process = Process::start(launch)?;
         match Self::take_hold(control, spec.deadlines.qmp) {
             Ok((qmp, threads)) => Ok(Self {
@@ -344,7 +349,7 @@ impl Vigil {
     }
 }
 
-fn with_console(mut failure: Failure, console: &Console) -> Failure {
+pub(super) fn with_console(mut failure: Failure, console: &Console) -> Failure {
     failure.console_tail = console.tail();
     if failure.console_tail.is_empty() {
         failure.details.push("the console is empty".to_owned());
@@ -356,7 +361,7 @@ fn with_console(mut failure: Failure, console: &Console) -> Failure {
 }
 
 /// QEMU ended by itself or by a signal.
-fn ended(process: &mut Process, console: &Console) -> Failure {
+pub(super) fn ended(process: &mut Process, console: &Console) -> Failure {
     let stderr = process.stderr();
     let (class, how) = match process.end(REPORT_QUIET) {
         Ok(status) => match (status.signal(), status.code()) {
