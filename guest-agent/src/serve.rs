@@ -86,9 +86,9 @@ fn set_knobs<W: Write>(plan: &GuestPlan, lines: &mut Lines<W>) -> io::Result<boo
 }
 
 fn run_trials<W: Write>(plan: &GuestPlan, lines: &mut Lines<W>) -> io::Result<()> {
-    if plan.settle_s > 0 {
+    if plan.settle.at_most_s > 0 {
         lines.send(&Event::Phase { phase: Phase::Settling })?;
-        lines.send(&settle::settle(plan.settle_s))?;
+        lines.send(&settle::settle(plan.settle))?;
     }
     lines.send(&Event::Phase { phase: Phase::Trials })?;
     // What a workload's processes leave behind comes to us, so that it can be ended with the trial.

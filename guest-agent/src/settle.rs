@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use kduel_protocol::Event;
+use kduel_protocol::{Event, Settle};
 
 use crate::clock::{self, SECOND_NS};
 
@@ -13,18 +13,22 @@ const WINDOW_NS: u64 = SECOND_NS;
 /// How many tasks are named when the wait is given up.
 const NAMED: usize = 10;
 
-/// Waits at most `limit_s` seconds; gives [`Event::Settled`].
-pub fn settle(limit_s: u32) -> Event {
+/// Waits as `rule` says; gives [`Event::Settled`].
+pub fn settle(rule: Settle) -> Event {
     let begin = clock::now_ns();
-    let limit_ns = u64::from(limit_s) * SECOND_NS;
+    let [at_least_ns, at_most_ns] =
+        [rule.at_least_s, rule.at_most_s].map(|seconds| u64::from(seconds) * SECOND_NS);
+    let mut quiet_s = 0;
     loop {
         // Outside the window: reading the tasks is work of its own.
         let tasks_before = task_ticks();
         let before = Ticks::read();
         clock::sleep_ns(WINDOW_NS);
-        let idle = before.idle_share(&Ticks::read()) >= IDLE_SHARE;
+        let is_quiet = before.idle_share(&Ticks::read()) >= IDLE_SHARE;
+        quiet_s = if is_quiet { quiet_s + 1 } else { 0 };
         let waited_ns = clock::now_ns() - begin;
-        if idle || waited_ns >= limit_ns {
+        let idle = quiet_s >= rule.quiet_s && waited_ns >= at_least_ns;
+        if idle || waited_ns >= at_most_ns {
             let busy = if idle { Vec::new() } else { busiest(&tasks_before, &task_ticks()) };
             return Event::Settled { waited_ms: waited_ns / 1_000_000, idle, busy };
         }

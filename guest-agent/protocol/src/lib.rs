@@ -18,10 +18,14 @@ pub use event::{Event, Phase, Sample, TrialProblem, Unit};
 pub use facts::{CpuFacts, Facts, NodeFacts, Topology, TopologyNode};
 pub use knobs::{KnobKind, KnobReading, Knobs};
 pub use mark::{MARK_LENGTH, MARK_MAGIC, MARK_OPCODE, Mark};
-pub use plan::{CommandSpec, GuestPlan, MetricSource, MetricSpec, Monitor, TrialSpec};
+pub use plan::{
+    CommandSpec, GuestPlan, MetricSource, MetricSpec, Monitor, Settle, Transport, TrialSpec,
+    window_number,
+};
 pub use transcript::{End, Transcript, TranscriptError};
 pub use workload::{
-    Better, MetricInfo, Parallelism, ParamInfo, ParamKind, WorkloadInfo, WorkloadParams,
+    Better, ExactMetric, MetricInfo, Parallelism, ParamInfo, ParamKind, WorkloadInfo,
+    WorkloadParams,
 };
 pub use workloads::{COMMAND, WORKLOADS, workload};
 
@@ -45,3 +49,14 @@ pub const MODULES_LIST: &str = "/kduel/modules.list";
 
 /// The line that the agent prints on the console when SSH can be reached, before the plan's nonce.
 pub const READY_MARKER: &str = "kduel-agent: ready ";
+
+/// Where a sealed guest's events go, and the symbols of a guest that is asked for them.
+pub const SEALED_PORT: &str = "/dev/ttyS1";
+
+/// The word on the kernel command line that asks for `/proc/kallsyms` at [`SEALED_PORT`] and
+/// nothing else.
+pub const KALLSYMS_WORD: &str = "kduel.kallsyms";
+
+/// The line behind the symbols begins with this; SHA-256 (lower-case hex, over all lines before it,
+/// each with its newline) and their number follow.
+pub const KALLSYMS_END: &str = "kduel-kallsyms-end ";

@@ -27,6 +27,8 @@ pub struct WorkloadInfo {
     pub metrics: &'static [MetricInfo],
     /// In the order they are explained.
     pub params: &'static [ParamInfo],
+    /// What decides in exact runs.
+    pub exact: ExactMetric,
     /// Whether it uses more than one CPU at a time.
     pub parallel: Parallelism,
     /// Where the definition comes from.
@@ -54,6 +56,25 @@ pub struct MetricInfo {
     pub better: Better,
     /// Primary metrics decide a run; the others are shown beside them.
     pub primary: bool,
+}
+
+/// What an exact run compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ExactMetric {
+    /// The work of the workload's own tasks: it never waits for a timer.
+    Instructions,
+    /// The guest's own clock: it waits for timers or grace periods, and the wait is the point.
+    GuestTime,
+}
+
+impl ExactMetric {
+    /// As samples name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Instructions => "instructions",
+            Self::GuestTime => "guest-time",
+        }
+    }
 }
 
 /// How many CPUs a workload wants.

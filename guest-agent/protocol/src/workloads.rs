@@ -1,6 +1,6 @@
 //! The list of workloads. Definitions come from the sources named; no code of theirs was used.
 
-use crate::{Better, MetricInfo, Parallelism, ParamInfo, ParamKind, WorkloadInfo};
+use crate::{Better, ExactMetric, MetricInfo, Parallelism, ParamInfo, ParamKind, WorkloadInfo};
 
 /// The name of the workload that runs the user's own benchmark.
 pub const COMMAND: &str = "command";
@@ -22,6 +22,7 @@ const fn info(name: &'static str, operation: &'static str, measures: &'static st
         operation,
         metrics: TIME_ONLY,
         params: &[],
+        exact: ExactMetric::Instructions,
         parallel: Parallelism::Serial,
         source: "",
         notes: "",
@@ -163,6 +164,7 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
         source: "after perf stat --repeat of cgexec -g cpu:test sh -c exit, in the report of the cgroup RCU patch",
         notes: "the child writes its own pid to cgroup.procs of a cgroup2 child group and execs sh -c exit; \
                 timed from before fork to after wait; every single operation is kept",
+        exact: ExactMetric::GuestTime,
         suites: &[],
         warmup: 1,
         ..info("cgroup-exec", "move+exec", "fork, move to a cgroup, exec sh -c exit, wait")

@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn another_protocol_is_refused() {
-        let text =
-            r#"{"protocol":99,"nonce":"n","knobs":{},"settle-s":0,"trials":[],"monitors":[]}"#;
+        let text = r#"{"protocol":99,"nonce":"n","knobs":{},"settle":{"quiet-s":1,"at-least-s":0,"at-most-s":0},
+                "trials":[],"monitors":[]}"#;
         let message = read_plan(text).unwrap_err();
         assert!(message.contains("protocol 99"), "{message}");
         assert!(read_plan(&text.replace("99", "1")).is_ok());

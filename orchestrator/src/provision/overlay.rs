@@ -74,7 +74,7 @@ fn add_user_file(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kduel_protocol::{FILES_DIR, Knobs, PROTOCOL};
+    use kduel_protocol::{FILES_DIR, Knobs, PROTOCOL, Settle, Transport};
     use std::collections::BTreeMap;
 
     fn modes(bytes: &[u8]) -> BTreeMap<String, u32> {
@@ -95,7 +95,9 @@ mod tests {
             protocol: PROTOCOL,
             nonce: "n".to_owned(),
             knobs: Knobs::default(),
-            settle_s: 0,
+            transport: Transport::Ssh,
+            settle: Settle::first_quiet_second(0),
+            deadline_s: None,
             trials: Vec::new(),
             monitors: Vec::new(),
         }

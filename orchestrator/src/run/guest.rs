@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kduel_protocol::{GuestPlan, PROTOCOL};
+use kduel_protocol::{GuestPlan, PROTOCOL, Settle, Transport};
 use sha2::{Digest, Sha256};
 
 use crate::boot::qemu_args::{self, Architecture, Descriptors, default_cmdline};
@@ -47,7 +47,9 @@ impl GuestRecipe {
             protocol: PROTOCOL,
             nonce: nonce_of(&boot, block.layout_seed),
             knobs: side.knobs.clone(),
-            settle_s: self.experiment.settle_s,
+            transport: Transport::Ssh,
+            settle: Settle::first_quiet_second(self.experiment.settle_s),
+            deadline_s: None,
             trials: self.experiment.trials.clone(),
             monitors: self.experiment.monitors.clone(),
         };
