@@ -31,8 +31,14 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
         monitors: Vec::new(),
         settle_s: 0,
         blocks: (0..pairs)
-            .map(|index| Block { index, order: (0..sides.len()).collect(), layout_seed: 1 })
+            .map(|index| Block {
+                index,
+                order: (0..sides.len()).collect(),
+                layout_seed: 1,
+                cpu: None,
+            })
             .collect(),
+        exact: None,
     };
     Plan {
         format: PLAN_FORMAT.into(),
@@ -145,6 +151,7 @@ fn record(experiment: &str, side: &str, block: usize, outcome: BootOutcome) -> B
         first_sample_ms: None,
         took_ms: 9100,
         accel: Accel::Tcg,
+        exact: None,
         outcome,
     }
 }

@@ -6,6 +6,7 @@ use super::check::Check;
 use super::diagnostic::{COMMAND_LINE, Diagnostic, Diagnostics, Source, Spot};
 use super::document;
 use super::environment::Environment;
+use super::exact;
 use super::experiment::{Experiment, Overrides};
 use super::files::{Files, string};
 use super::kernel_spec::KernelSpec;
@@ -216,6 +217,7 @@ fn overrides(args: &RunArgs) -> Overrides {
         iterations: args.iterations,
         quick: args.quick,
         aa: args.aa,
+        exact: exact::Terms { seeds: args.seeds, cpu: args.cpu.clone(), shift: args.shift },
     }
 }
 

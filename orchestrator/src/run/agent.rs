@@ -174,6 +174,11 @@ impl AgentStream {
         Ok(())
     }
 
+    /// What came so far, proven by nothing: for a guest that was ended on purpose.
+    pub fn so_far(self) -> BootResult {
+        self.result
+    }
+
     /// The result, if the end marker proved it whole.
     ///
     /// # Errors

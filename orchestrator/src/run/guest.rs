@@ -12,7 +12,7 @@ use crate::fault::Failure;
 use crate::host::Qemu;
 use crate::id::BootId;
 use crate::plan::{Block, PlannedExperiment, PlannedSide};
-use crate::provision::{Kernel, Overlay, keys};
+use crate::provision::{GuestKeys, Kernel, Overlay, keys};
 
 /// What all boots of one side have in common.
 #[derive(Debug, Clone)]
@@ -56,8 +56,7 @@ impl GuestRecipe {
         let (ssh, host_key) = keys::generate()?;
         let overlay = Overlay {
             plan: &plan,
-            host_key: &host_key,
-            authorized_key: &ssh.client_public_line,
+            keys: Some(GuestKeys { host_key: &host_key, authorized_key: &ssh.client_public_line }),
             files: &self.experiment.files,
         }
         .to_bytes()?;
