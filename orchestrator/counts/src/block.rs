@@ -61,12 +61,14 @@ impl Block {
     /// Takes 64-bit code apart; `lengths` are those of its instructions, as QEMU found them.
     pub fn decode(address: u64, bytes: &[u8], lengths: &[u8]) -> Self {
         let mut offset = 0usize;
+        let mut factory = InstructionInfoFactory::new();
         let instructions = lengths
             .iter()
             .map(|&length| {
                 let end = offset.saturating_add(length.into()).min(bytes.len());
                 let code = bytes.get(offset..end).unwrap_or_default();
-                let decoded = decode(address.wrapping_add(offset as u64), code, length);
+                let at = address.wrapping_add(offset as u64);
+                let decoded = decode(&mut factory, at, code, length);
                 let instruction =
                     Instruction { offset: u16::try_from(offset).unwrap_or(u16::MAX), ..decoded };
                 offset = end;
@@ -104,9 +106,13 @@ impl Block {
     }
 }
 
-fn decode(address: u64, code: &[u8], length: u8) -> Instruction {
+fn decode(
+    factory: &mut InstructionInfoFactory,
+    address: u64,
+    code: &[u8],
+    length: u8,
+) -> Instruction {
     let insn = Decoder::with_ip(64, code, address, DecoderOptions::NONE).decode();
-    let mut factory = InstructionInfoFactory::new();
     let info = factory.info(&insn);
     let (mut loads, mut stores) = (0u8, 0u8);
     for memory in info.used_memory() {

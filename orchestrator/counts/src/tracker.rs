@@ -146,6 +146,16 @@ impl Tracker {
         self.heads.get(number).is_some_and(|head| head.flags & (SPECIAL | COMPARES) != 0)
     }
 
+    /// Whether [`Tracker::execute`] has to be called for this block outside of windows, too.
+    pub fn is_always_needed(&self, number: usize) -> bool {
+        self.heads.get(number).is_some_and(|head| head.flags & (SPECIAL | LEAVES) != 0)
+    }
+
+    /// Whether a window is open.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// A vCPU begins to execute a block.
     #[inline]
     pub fn execute(&mut self, vcpu: usize, number: usize, guest: &mut impl Guest) {
@@ -241,20 +251,13 @@ impl Tracker {
                 } else {
                     self.repeat(vcpu, frame.address);
                 }
-                self.vcpus[vcpu].enter(Kind::Exception(vector), frame.from_user);
+                self.enter(vcpu, Kind::Exception(vector), frame);
             }
             Hook::Interrupt { vector } => self.interrupt(vcpu, Kind::Interrupt(vector), guest),
             Hook::SystemInterrupt { place } => {
                 self.interrupt(vcpu, Kind::SystemInterrupt(place), guest);
             }
-            Hook::Softirq => {
-                let back = guest.register(Register::Rsp).and_then(|rsp| guest.memory(rsp));
-                if back.is_none() {
-                    self.shortfall.unreadable += 1;
-                }
-                let frame = Frame::Call { kind: Kind::Softirq, back: back.unwrap_or_default() };
-                self.vcpus[vcpu].frames.push(frame);
-            }
+            Hook::Softirq => self.softirq(vcpu, guest),
             Hook::Switch => self.switch(vcpu, guest),
             Hook::NewTask => {
                 if let (Some(maker), Some(made)) =
@@ -275,7 +278,24 @@ impl Tracker {
     fn interrupt(&mut self, vcpu: usize, kind: Kind, guest: &mut impl Guest) {
         let frame = self.entry_frame(false, guest);
         self.repeat(vcpu, frame.address);
-        self.vcpus[vcpu].enter(kind, frame.from_user);
+        self.enter(vcpu, kind, frame);
+    }
+
+    fn enter(&mut self, vcpu: usize, kind: Kind, frame: EntryFrame) {
+        let state = &mut self.vcpus[vcpu];
+        state.drop_returned(frame.stack);
+        state.enter(kind, frame.from_user);
+    }
+
+    fn softirq(&mut self, vcpu: usize, guest: &mut impl Guest) {
+        let stack = guest.register(Register::Rsp).unwrap_or_default();
+        let back = guest.memory(stack).unwrap_or_else(|| {
+            self.shortfall.unreadable += 1;
+            0
+        });
+        let state = &mut self.vcpus[vcpu];
+        state.drop_returned(stack);
+        state.frames.push(Frame::Call { kind: Kind::Softirq, back, stack });
     }
 
     fn entry_frame(&mut self, error_code: bool, guest: &mut impl Guest) -> EntryFrame {
@@ -304,6 +324,8 @@ impl Tracker {
         let state = &mut self.vcpus[vcpu];
         let left = self.tasks.get(from);
         left.frames = std::mem::take(&mut state.frames);
+        // Nothing that is called here gives way: it has returned.
+        left.frames.retain(|frame| matches!(frame, Frame::Entry(_)));
         left.idle |= state.idle;
         let entered = self.tasks.get(to);
         state.frames = std::mem::take(&mut entered.frames);
@@ -381,6 +403,8 @@ impl Tracker {
 /// What the processor pushed when it entered the kernel.
 #[derive(Clone, Copy, Debug, Default)]
 struct EntryFrame {
+    /// Where it was pushed.
+    stack: u64,
     error: u64,
     address: u64,
     from_user: bool,
@@ -388,14 +412,15 @@ struct EntryFrame {
 
 impl EntryFrame {
     fn read(error_code: bool, guest: &mut impl Guest) -> Option<Self> {
-        let mut stack = guest.register(Register::Rsp)?;
+        let stack = guest.register(Register::Rsp)?;
+        let mut place = stack;
         let mut error = 0;
         if error_code {
-            error = guest.memory(stack)?;
-            stack = stack.wrapping_add(8);
+            error = guest.memory(place)?;
+            place = place.wrapping_add(8);
         }
-        let address = guest.memory(stack)?;
-        let segment = guest.memory(stack.wrapping_add(8))?;
-        Some(Self { error, address, from_user: segment & 3 == 3 })
+        let address = guest.memory(place)?;
+        let segment = guest.memory(place.wrapping_add(8))?;
+        Some(Self { stack, error, address, from_user: segment & 3 == 3 })
     }
 }

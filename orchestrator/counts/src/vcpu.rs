@@ -7,8 +7,8 @@ use crate::context::Kind;
 pub(crate) enum Frame {
     /// Ends with `iret`, or with the return to the process.
     Entry(Kind),
-    /// Ends when the block at `back` is executed.
-    Call { kind: Kind, back: u64 },
+    /// Ends when the block at `back` is executed; the return address is at `stack`.
+    Call { kind: Kind, back: u64, stack: u64 },
 }
 
 impl Frame {
@@ -18,6 +18,9 @@ impl Frame {
         }
     }
 }
+
+/// Size of the kernel's stacks, at most.
+const STACK: u64 = 32 * 1024;
 
 /// State of one vCPU.
 #[derive(Debug, Default)]
@@ -79,6 +82,17 @@ impl Vcpu {
     pub fn came_back(&mut self, address: u64) {
         while let Some(Frame::Call { back, .. }) = self.frames.last() {
             if *back != address {
+                break;
+            }
+            self.frames.pop();
+        }
+    }
+
+    /// Drops calls that have returned without being seen, as they do outside of windows: while a
+    /// function runs, the stack pointer is below its return address.
+    pub fn drop_returned(&mut self, stack_pointer: u64) {
+        while let Some(Frame::Call { stack, .. }) = self.frames.last() {
+            if (1..STACK).contains(&stack.wrapping_sub(stack_pointer)) {
                 break;
             }
             self.frames.pop();

@@ -14,6 +14,9 @@ pub const READS_REGISTERS: c_int = 1;
 /// `QEMU_PLUGIN_MEM_RW`: reads and writes of memory.
 pub const READS_AND_WRITES: c_int = 3;
 
+/// `QEMU_PLUGIN_COND_NE`: the call-back is made where the number is another.
+pub const UNEQUAL: c_int = 3;
+
 /// Identifies this plugin to QEMU.
 pub type Id = u64;
 /// Call-back when a block is translated.
@@ -89,6 +92,20 @@ pub struct RegisterDescriptor {
     pub feature: *const c_char,
 }
 
+/// Numbers of every vCPU.
+#[repr(C)]
+pub struct Scoreboard([u8; 0]);
+
+/// A number that every vCPU has.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct PerVcpu {
+    /// Where it is kept.
+    pub scoreboard: *mut Scoreboard,
+    /// At which distance from the beginning.
+    pub offset: usize,
+}
+
 #[expect(unsafe_code, reason = "declares what QEMU and GLib document under these names")]
 unsafe extern "C" {
     pub fn qemu_plugin_register_vcpu_init_cb(id: Id, cb: OnVcpu);
@@ -100,6 +117,17 @@ unsafe extern "C" {
         flags: c_int,
         userdata: *mut c_void,
     );
+    pub fn qemu_plugin_register_vcpu_tb_exec_cond_cb(
+        tb: *mut TranslationBlock,
+        cb: OnExecution,
+        flags: c_int,
+        condition: c_int,
+        number: PerVcpu,
+        immediate: u64,
+        userdata: *mut c_void,
+    );
+    pub fn qemu_plugin_scoreboard_new(element_size: usize) -> *mut Scoreboard;
+    pub fn qemu_plugin_u64_set(number: PerVcpu, vcpu: c_uint, value: u64);
     pub fn qemu_plugin_register_vcpu_insn_exec_cb(
         insn: *mut Insn,
         cb: OnExecution,

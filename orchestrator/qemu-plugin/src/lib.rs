@@ -13,7 +13,7 @@ mod turn;
 use std::ffi::{CStr, c_char, c_int};
 
 use arguments::Arguments;
-use plugin::Plugin;
+use plugin::{Plugin, Vcpus};
 
 /// Tells QEMU which version of its interface this plugin wants.
 #[expect(unsafe_code, reason = "QEMU looks the symbol up by this name")]
@@ -50,13 +50,14 @@ pub unsafe extern "C" fn qemu_plugin_install(
     }
 }
 
-/// The number of vCPUs, if this is a machine that can be counted.
+/// The numbers of vCPUs, if this is a machine that can be counted.
 #[expect(unsafe_code, reason = "the architecture's name is a C string")]
-fn check(info: &ffi::Info) -> Result<usize, String> {
+fn check(info: &ffi::Info) -> Result<Vcpus, String> {
     // SAFETY: QEMU names its architecture by a static string.
     let target = unsafe { CStr::from_ptr(info.target_name) };
     if target != c"x86_64" || !info.system_emulation {
         return Err(format!("{} is not a whole x86_64 machine", target.to_string_lossy()));
     }
-    Ok(usize::try_from(info.max_vcpus).unwrap_or(1).max(1))
+    let number = |n| usize::try_from(n).unwrap_or(1).max(1);
+    Ok(Vcpus { first: number(info.smp_vcpus), most: number(info.max_vcpus) })
 }

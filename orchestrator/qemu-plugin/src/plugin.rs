@@ -22,8 +22,23 @@ const LONGEST_INSTRUCTION: usize = 15;
 pub struct Plugin {
     tracker: Tracker,
     out: File,
+    /// There is one vCPU. Else QEMU must not be asked to test [`Plugin::open`]: where it does, it
+    /// overwrites the constant that is the vCPU's index, and with it all of the same value that the
+    /// block's own code uses (seen in 10.0.2). Zero, the index of the first, stays zero.
+    alone: bool,
+    /// Not zero while a window is open: tested before a call-back is made for a plain block.
+    open: ffi::PerVcpu,
     /// Known from the first vCPU's call-back on; no block is executed before.
     running: Option<Running>,
+}
+
+/// How many vCPUs there are.
+#[derive(Clone, Copy, Debug)]
+pub struct Vcpus {
+    /// When the guest starts.
+    pub first: usize,
+    /// At most.
+    pub most: usize,
 }
 
 struct Running {
@@ -60,10 +75,19 @@ fn give_up(problem: &str) -> ! {
 impl Plugin {
     /// Asks QEMU for the call-backs.
     #[expect(unsafe_code, reason = "calls into QEMU; fills the shared state")]
-    pub fn install(id: ffi::Id, vcpus: usize, arguments: Arguments) {
+    pub fn install(id: ffi::Id, vcpus: Vcpus, arguments: Arguments) {
         let Arguments { out, hooks } = arguments;
         warn_of_missing(&hooks);
-        let plugin = Self { tracker: Tracker::new(hooks, vcpus), out, running: None };
+        // SAFETY: QEMU is ready for this when it installs plugins.
+        let scoreboard = unsafe { ffi::qemu_plugin_scoreboard_new(size_of::<u64>()) };
+        let open = ffi::PerVcpu { scoreboard, offset: 0 };
+        let plugin = Self {
+            tracker: Tracker::new(hooks, vcpus.most),
+            out,
+            alone: vcpus.first == 1,
+            open,
+            running: None,
+        };
         // SAFETY: QEMU installs plugins before it makes vCPUs, so nothing else refers to the cell.
         unsafe { *PLUGIN.0.get() = Some(plugin) };
         // SAFETY: `id` is the one that QEMU gave; the functions live as long as the plugin.
@@ -98,8 +122,18 @@ impl Plugin {
         } else {
             ffi::NO_REGISTERS
         };
+        let data = pack(number, 0);
         // SAFETY: as above; what is passed along is a number, not a pointer.
-        unsafe { ffi::qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, flags, pack(number, 0)) };
+        unsafe {
+            if !self.alone || self.tracker.is_always_needed(number) {
+                ffi::qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, flags, data);
+            } else {
+                let (condition, open) = (ffi::UNEQUAL, self.open);
+                ffi::qemu_plugin_register_vcpu_tb_exec_cond_cb(
+                    tb, on_block, flags, condition, open, 0, data,
+                );
+            }
+        }
         self.watch_instructions(tb, number);
     }
 
@@ -179,6 +213,9 @@ extern "C" fn on_vcpu(_: ffi::Id, index: c_uint) {
     if running.thread != thread {
         give_up("vCPUs run on several threads\n  use -accel tcg,thread=single");
     }
+    if plugin.alone && index > 0 {
+        give_up("a vCPU was added to a guest of one");
+    }
     if !running.turn.enter(index as usize) {
         give_up("this QEMU does not let plugins tell several vCPUs apart\n  use one vCPU");
     }
@@ -198,10 +235,18 @@ extern "C" fn on_comparison(_: c_uint, data: *mut c_void) {
     tracker.reach_comparison(vcpu, unpack(data).0, guest);
 }
 
+#[expect(unsafe_code, reason = "calls into QEMU")]
 extern "C" fn on_mark(_: c_uint, data: *mut c_void) {
     let (number, index) = unpack(data);
-    let (tracker, vcpu, guest) = plugin().running();
+    let plugin = plugin();
+    let (tracker, vcpu, guest) = plugin.running();
     tracker.mark(vcpu, number, index, guest);
+    let is_open = u64::from(tracker.is_open());
+    let vcpus = plugin.running.as_ref().map_or(0, |running| running.turn.vcpus());
+    for vcpu in 0..c_uint::try_from(vcpus).unwrap_or(0) {
+        // SAFETY: the scoreboard is QEMU's and has a place for every vCPU that has begun.
+        unsafe { ffi::qemu_plugin_u64_set(plugin.open, vcpu, is_open) };
+    }
 }
 
 #[expect(unsafe_code, reason = "calls into QEMU")]

@@ -40,6 +40,11 @@ impl Turn {
         alone || self.known.iter().filter(|known| **known == vcpu).count() == 1
     }
 
+    /// How many vCPUs have begun.
+    pub fn vcpus(&self) -> usize {
+        self.known.len()
+    }
+
     /// Index of the vCPU that executes.
     #[inline]
     pub fn index(&mut self) -> usize {

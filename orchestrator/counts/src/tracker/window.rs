@@ -41,6 +41,10 @@ impl Tracker {
         }
         // The rest of this block is in the window although its beginning is not.
         let state = &mut self.vcpus[vcpu];
+        state.user = true;
+        state.frames.clear();
+        self.settle(vcpu);
+        let state = &mut self.vcpus[vcpu];
         state.last = Some(number);
         if let Some(open) = &mut self.open {
             open.tallies[state.tally].correct(number, index + 1, 1);
