@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use kduel_protocol::TrialProblem;
 
-use super::{Iteration, Workload, failed};
-use crate::clock;
+use super::{Iteration, Window, Workload, failed};
 use crate::process::{ENVIRONMENT, SHELL};
 use crate::sys::{Ended, Exec, fork_child, wait};
 
@@ -47,8 +46,8 @@ fn own_path() -> Result<PathBuf, TrialProblem> {
 }
 
 impl Workload for Fork {
-    fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem> {
-        let begin = clock::now_ns();
+    fn iterate(&mut self, ops: u64, window: Window) -> Result<Iteration, TrialProblem> {
+        let open = window.open();
         for _ in 0..ops {
             let child = match &self.exec {
                 None => fork_child(|| 0),
@@ -63,6 +62,6 @@ impl Workload for Fork {
                 return Err(failed("the forked child", ended));
             }
         }
-        Ok(Iteration::timed(ops, clock::now_ns() - begin))
+        Ok(Iteration::timed(ops, open.close()))
     }
 }

@@ -7,8 +7,7 @@ use kduel_protocol::TrialProblem;
 use rustix::fs::MemfdFlags;
 
 use super::partners::{Partners, pipe, read_all, write_all};
-use super::{Iteration, Workload, failed};
-use crate::clock;
+use super::{Iteration, Window, Workload, failed};
 use crate::sys::Mapping;
 
 /// Pages touched between two readings of the clock.
@@ -46,17 +45,20 @@ impl PageFault {
     }
 
     /// Touches `count` pages once, at most a chunk; the time of the touches alone.
-    fn touch(&mut self, count: usize) -> Result<u64, TrialProblem> {
+    fn touch(&mut self, count: usize, window: Window) -> Result<u64, TrialProblem> {
         let bytes = self.page * CHUNK;
         let mapped =
             |result: io::Result<Mapping>| result.map_err(|error| failed("mapping memory", error));
         match &mut self.kind {
             Kind::Anonymous => {
-                Ok(time_touch(&mut mapped(Mapping::anonymous(bytes))?, self.page, count))
+                Ok(time_touch(&mut mapped(Mapping::anonymous(bytes))?, self.page, count, window))
             }
-            Kind::File(file) => {
-                Ok(time_touch(&mut mapped(Mapping::shared(file.as_fd(), bytes))?, self.page, count))
-            }
+            Kind::File(file) => Ok(time_touch(
+                &mut mapped(Mapping::shared(file.as_fd(), bytes))?,
+                self.page,
+                count,
+                window,
+            )),
             Kind::CopyOnWrite(memory) => {
                 let (silent, _held) = pipe()?;
                 let (there, is_there) = pipe()?;
@@ -67,7 +69,7 @@ impl PageFault {
                 })?;
                 // What it still has to do would be counted if it shared our CPU.
                 read_all(&there, &mut [0]).map_err(|error| failed("the sharer", error))?;
-                Ok(time_touch(memory, self.page, count))
+                Ok(time_touch(memory, self.page, count, window))
             }
         }
     }
@@ -96,19 +98,19 @@ fn touched(memory: io::Result<Mapping>, page: usize) -> io::Result<Mapping> {
     Ok(memory)
 }
 
-fn time_touch(memory: &mut Mapping, page: usize, count: usize) -> u64 {
-    let begin = clock::now_ns();
+fn time_touch(memory: &mut Mapping, page: usize, count: usize, window: Window) -> u64 {
+    let open = window.open();
     memory.touch(page, count);
-    clock::now_ns() - begin
+    open.close()
 }
 
 impl Workload for PageFault {
-    fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem> {
+    fn iterate(&mut self, ops: u64, window: Window) -> Result<Iteration, TrialProblem> {
         let mut elapsed = 0;
         let mut left = ops;
         while left > 0 {
             let count = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
-            elapsed += self.touch(count)?;
+            elapsed += self.touch(count, window)?;
             left -= count as u64;
         }
         Ok(Iteration::timed(ops, elapsed))
@@ -130,14 +132,14 @@ impl MmapMunmap {
 }
 
 impl Workload for MmapMunmap {
-    fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem> {
+    fn iterate(&mut self, ops: u64, window: Window) -> Result<Iteration, TrialProblem> {
         let pages = self.bytes.div_ceil(self.page);
-        let begin = clock::now_ns();
+        let open = window.open();
         for _ in 0..ops {
             let mut memory =
                 Mapping::anonymous(self.bytes).map_err(|error| failed("mapping memory", error))?;
             memory.touch(self.page, pages);
         }
-        Ok(Iteration::timed(ops, clock::now_ns() - begin))
+        Ok(Iteration::timed(ops, open.close()))
     }
 }

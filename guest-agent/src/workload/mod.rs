@@ -11,10 +11,12 @@ mod memory;
 mod partners;
 mod pipe_roundtrip;
 mod syscall;
+mod window;
 
 use kduel_protocol::{Better, COMMAND, TrialProblem, TrialSpec};
 
 pub use measure::measure;
+use window::Window;
 
 use crate::text;
 
@@ -26,8 +28,8 @@ trait Workload {
         None
     }
 
-    /// Carries out about `ops` operations, at least one.
-    fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem>;
+    /// Carries out about `ops` operations, at least one; they alone are in the window.
+    fn iterate(&mut self, ops: u64, window: Window) -> Result<Iteration, TrialProblem>;
 
     /// What is left to do after the last iteration.
     fn finish(&mut self) -> Result<(), TrialProblem> {

@@ -5,8 +5,7 @@ use std::os::fd::OwnedFd;
 use kduel_protocol::TrialProblem;
 
 use super::partners::{Partners, buffer, pipe, read_all, write_all};
-use super::{Iteration, Workload, failed};
-use crate::clock;
+use super::{Iteration, Window, Workload, failed};
 
 /// This end of the conversation.
 pub struct PipeRoundtrip {
@@ -36,13 +35,13 @@ impl PipeRoundtrip {
 }
 
 impl Workload for PipeRoundtrip {
-    fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem> {
-        let begin = clock::now_ns();
+    fn iterate(&mut self, ops: u64, window: Window) -> Result<Iteration, TrialProblem> {
+        let open = window.open();
         for _ in 0..ops {
             write_all(&self.to_echo, &self.message)
                 .and_then(|()| read_all(&self.from_echo, &mut self.message))
                 .map_err(|error| failed("a round trip", error))?;
         }
-        Ok(Iteration::timed(ops, clock::now_ns() - begin))
+        Ok(Iteration::timed(ops, open.close()))
     }
 }

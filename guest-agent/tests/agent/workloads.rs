@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{plan, proven_events, run, trial};
-use kduel_protocol::{Event, TrialProblem, TrialSpec, WORKLOADS};
+use crate::common::{AGENT, plan, proven_events, run, trial};
+use kduel_protocol::{Event, MARK_LENGTH, Mark, TrialProblem, TrialSpec, WORKLOADS};
 use serde_json::json;
 
 /// Small ones of every workload, and every choice of every parameter.
@@ -96,6 +96,14 @@ fn every_workload_gives_its_metrics() {
     assert_eq!(problems, BTreeMap::new());
     let monitored = events.iter().filter(|event| matches!(event, Event::Monitored { .. }));
     assert!(monitored.count() >= trials.len() - 1);
+}
+
+#[test]
+fn the_marks_are_in_the_program() {
+    let program = std::fs::read(AGENT).unwrap();
+    for mark in [Mark::Begin, Mark::End] {
+        assert!(program.windows(MARK_LENGTH).any(|bytes| bytes == mark.bytes()), "{mark:?}");
+    }
 }
 
 #[test]
