@@ -12,10 +12,10 @@ mod process;
 mod signals;
 
 pub use mark::{mark_begin, mark_end};
-pub use memory::Mapping;
+pub use memory::{Mapping, heap_end, heap_up_and_down};
 pub use network::{default_route, link_up, set_address};
 pub use process::{Ended, Exec, Usage, fork_child, wait, wait_usage};
-pub use signals::{Caught, Signals, default_sigpipe};
+pub use signals::{Caught, Signals, default_sigpipe, handle_user_signal};
 
 use std::io;
 
