@@ -37,12 +37,22 @@ pub struct WorkloadInfo {
     pub notes: &'static str,
     /// The suites it belongs to.
     pub suites: &'static [&'static str],
+    /// Parameters that a suite gives other values than the default: name, values.
+    pub suite_params: &'static [(&'static str, &'static str)],
     /// Iterations kept by default.
     pub iterations: u32,
     /// Iterations dropped by default.
     pub warmup: u32,
     /// Shortest iteration by default, in milliseconds.
     pub min_interval_ms: u32,
+}
+
+impl WorkloadInfo {
+    /// The values of a parameter when a suite runs the workload, written as a default is.
+    pub fn suite_default(&self, param: &ParamInfo) -> &'static str {
+        let own = self.suite_params.iter().find(|(name, _)| *name == param.name);
+        own.map_or(param.default, |(_, values)| values)
+    }
 }
 
 /// A metric that a workload gives.

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::Source;
 use crate::knobs::selected;
+use crate::text::hex;
 
 /// The largest config that is read; real ones have 300 KiB.
 const CONFIG_LIMIT: u64 = 16 << 20;
@@ -68,10 +69,6 @@ pub fn config_sha256(packed: &[u8]) -> Option<String> {
     let mut config = Vec::new();
     GzDecoder::new(packed).take(CONFIG_LIMIT).read_to_end(&mut config).ok()?;
     (!config.is_empty()).then(|| hex(&Sha256::digest(&config)))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ fn a_long_iteration_is_no_silence() {
 
 #[test]
 fn a_knob_that_did_not_take_stops_before_the_trials() {
-    let mut plan = plan(vec![trial(1, "fork-exit", json!({}))]);
+    let mut plan = plan(vec![trial(1, "fork-exit", json!({ "mappings": 0 }))]);
     plan.knobs.cmdline = vec!["kduel.surely-not=1".to_owned()];
     plan.knobs.setup = vec!["true".to_owned()];
     let events = proven_events(&run(&plan));
