@@ -3,6 +3,7 @@
 mod comparison;
 mod decide;
 mod distribution;
+mod exact;
 mod failures;
 mod label;
 mod margin;
@@ -18,6 +19,7 @@ mod warnings;
 pub use comparison::{Comparison, SeriesName, Verdict};
 pub use decide::{Answer, Question, decide};
 pub use distribution::DistributionSummary;
+pub use exact::{CountPair, ExactFinding, ExactWord};
 pub use failures::FailureGroup;
 pub use label::workload_label;
 pub use margin::default_margin;

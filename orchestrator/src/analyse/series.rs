@@ -31,7 +31,7 @@ pub(super) fn latest_results<'a>(
 }
 
 /// The last attempt of each block's boot of `side`.
-pub(super) fn latest<'a>(
+pub(in crate::analyse) fn latest<'a>(
     records: &'a [BootRecord],
     experiment: &str,
     side: &str,

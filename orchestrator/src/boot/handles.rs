@@ -48,19 +48,36 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| Failure::host_io("read", path, &error))
 }
 
-/// Parts behind one another, each padded to four bytes as the kernel wants archives, in a file
-/// without a name: QEMU's user needs no right to any path.
+/// The content of the file at `path`, in a file without a name: QEMU's user needs no right to any
+/// path.
 ///
 /// # Errors
 ///
 /// [`FailureClass::HostIo`].
-pub fn memory_file(name: &str, parts: &[&[u8]]) -> Result<OwnedFd, Failure> {
-    let made = || -> io::Result<OwnedFd> {
-        let mut file: File = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?.into();
+pub fn memory_copy(name: &str, path: &Path) -> Result<OwnedFd, Failure> {
+    let content = read(path)?;
+    held(name, |file| file.write_all(&content))
+}
+
+/// Archives behind one another, each padded to four bytes as the kernel wants them, likewise.
+///
+/// # Errors
+///
+/// [`FailureClass::HostIo`].
+pub fn archives(name: &str, parts: &[&[u8]]) -> Result<OwnedFd, Failure> {
+    held(name, |file| {
         for part in parts {
             file.write_all(part)?;
             file.write_all(&[0; 3][..part.len().next_multiple_of(4) - part.len()])?;
         }
+        Ok(())
+    })
+}
+
+fn held(name: &str, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<OwnedFd, Failure> {
+    let made = || -> io::Result<OwnedFd> {
+        let mut file: File = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?.into();
+        fill(&mut file)?;
         // The copy is read by every user that has the descriptor, and written by none.
         rustix::fs::fchmod(file.as_fd(), rustix::fs::Mode::from_raw_mode(0o444))?;
         Ok(file.into())
@@ -184,7 +201,7 @@ mod tests {
 
     #[test]
     fn parts_are_padded_and_can_be_read_through_proc() {
-        let file = memory_file("x", &[b"abcde", b"fg", b"", b"hijk"]).unwrap();
+        let file = archives("x", &[b"abcde", b"fg", b"", b"hijk"]).unwrap();
         let mut again = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
         let mut content = Vec::new();
         again.read_to_end(&mut content).unwrap();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use kduel_protocol::Topology;
 
 use super::console::Console;
-use super::handles::{Growing, memory_file, output_file, read, rig};
+use super::handles::{Growing, archives, memory_copy, output_file, read, rig};
 use super::lines::{MAX_OUTPUT_BYTES, OnLine, OutputLines};
 use super::process::{Launch, Process};
 use super::sealed_args::{PluginDescriptors, SealedDescriptors, sealed_command_line};
@@ -136,8 +136,8 @@ struct Guest<'a> {
 impl<'a> Guest<'a> {
     fn start(spec: &SealedSpec, qemu: &Qemu, watch: &'a Watch) -> Result<Self, Failure> {
         let (console, results) = (output_file("console")?, output_file("results")?);
-        let image = memory_file("kernel", &[&read(&spec.image)?])?;
-        let initramfs = memory_file("initramfs", &[&read(&spec.initramfs)?, &spec.overlay])?;
+        let image = memory_copy("kernel", &spec.image)?;
+        let initramfs = archives("initramfs", &[&read(&spec.initramfs)?, &spec.overlay])?;
         let plugin = spec.plugin.as_ref().map(Plugin::open).transpose()?;
         let descriptors = SealedDescriptors {
             console: console.as_raw_fd(),
@@ -306,8 +306,8 @@ impl Plugin {
     fn open(files: &PluginFiles) -> Result<Self, Failure> {
         let symbols = files.symbols.as_ref();
         Ok(Self {
-            library: memory_file("plugin", &[&read(&files.library)?])?,
-            symbols: symbols.map(|path| memory_file("symbols", &[&read(path)?])).transpose()?,
+            library: memory_copy("plugin", &files.library)?,
+            symbols: symbols.map(|path| memory_copy("symbols", path)).transpose()?,
             counts: output_file("counts")?,
         })
     }

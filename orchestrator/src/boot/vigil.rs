@@ -9,7 +9,7 @@ use kduel_protocol::READY_MARKER;
 use serde_json::Value;
 
 use super::console::Console;
-use super::handles::{console_pipe, forwarded_port, memory_file, open_kvm, read, rig};
+use super::handles::{archives, console_pipe, forwarded_port, memory_copy, open_kvm, read, rig};
 use super::process::{Launch, NO_FILES, Process};
 use super::qemu_args::{Descriptors, command_line};
 use super::qmp::{Qmp, QmpEvent};
@@ -58,8 +58,8 @@ impl Vigil {
         let (console, console_theirs) = console_pipe()?;
         let (control, control_theirs) = UnixStream::pair()
             .map_err(|error| rig(&format!("failed to make a socket pair: {error}")))?;
-        let image = memory_file("kernel", &[&read(&spec.image)?])?;
-        let initramfs = memory_file("initramfs", &[&read(&spec.initramfs)?, &spec.overlay])?;
+        let image = memory_copy("kernel", &spec.image)?;
+        let initramfs = archives("initramfs", &[&read(&spec.initramfs)?, &spec.overlay])?;
         let kvm = if spec.accel == Accel::Kvm { Some(open_kvm()?) } else { None };
         let descriptors = Descriptors {
             console: console_theirs.as_raw_fd(),

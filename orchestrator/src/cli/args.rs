@@ -105,7 +105,7 @@ pub struct RunArgs {
     pub iterations: Option<u32>,
 
     /// Memory layouts per side of an exact run; with more than one they are sampled.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Exact runs")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Exact runs")]
     pub seeds: Option<u32>,
 
     /// CPU models of an exact run, as QEMU names them; the report says where they disagree.

@@ -10,7 +10,7 @@ use super::workloads::WorkloadUse;
 use crate::plan::Measure;
 
 /// Most seeds of an exact run.
-pub const MAX_SEEDS: u32 = 1000;
+pub const MAX_SEEDS: u32 = 64;
 
 /// Largest shift: an instruction then takes about a microsecond of guest time.
 pub const MAX_SHIFT: u32 = 10;
