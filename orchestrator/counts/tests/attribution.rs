@@ -305,6 +305,30 @@ fn interrupts_softirqs_idle_and_waiting_are_kept_apart() {
 }
 
 #[test]
+fn a_softirq_that_returned_unseen_is_over() {
+    let mut machine = Machine::new(1);
+    machine.switch(1, 2);
+    machine.run(SYSCALL, &[NOP]);
+    machine.set(Register::Rsp, 0x8f00);
+    machine.guest.memory.insert(0x8f00, PLAIN + 0x40);
+    machine.run(SOFTIRQ, &[NOP]);
+    // Outside of windows the block that it returns to is not announced; the stack is shorter.
+    machine.enter(TIMER, None, PLAIN, &[NOP]);
+    machine.vcpu = 0;
+    machine.run(IRET, &[IRETQ]);
+    machine.switch(2, 9);
+    machine.mark(Mark::Begin, 0);
+    machine.switch(9, 2);
+    machine.run(PLAIN, &[INC]);
+    machine.mark(Mark::End, 0);
+    let counts = machine.finish();
+    assert_eq!(
+        instructions(&counts),
+        [(other(Kind::User), 1), (other(Kind::Syscall), 2), (own(Kind::User), 1)]
+    );
+}
+
+#[test]
 fn vcpus_are_counted_into_one_window_but_followed_apart() {
     let mut machine = Machine::new(2);
     machine.switch(1, 2);
