@@ -305,6 +305,27 @@ fn interrupts_softirqs_idle_and_waiting_are_kept_apart() {
 }
 
 #[test]
+fn a_vcpu_that_began_in_its_idle_task_is_known_to_idle_when_it_is_back() {
+    let mut machine = Machine::new(2);
+    machine.switch(1, 2);
+    machine.vcpu = 1;
+    machine.run(IDLE, &[NOP]);
+    machine.switch(8, 9);
+    machine.vcpu = 0;
+    machine.mark(Mark::Begin, 0);
+    machine.vcpu = 1;
+    machine.run(PLAIN, &[INC]);
+    machine.switch(9, 8);
+    machine.run(PLAIN, &[INC, INC]);
+    machine.vcpu = 0;
+    machine.mark(Mark::End, 0);
+    assert_eq!(
+        instructions(&machine.finish()),
+        [(other(Kind::Kernel), 1), (other(Kind::Idle), 1 + 2), (own(Kind::User), 2)]
+    );
+}
+
+#[test]
 fn a_softirq_that_returned_unseen_is_over() {
     let mut machine = Machine::new(2);
     machine.switch(1, 2);
