@@ -13,6 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let symbols = symbols.map(|text| Symbols::parse(&text)).transpose()?.unwrap_or_default();
     let counts = read(&std::fs::read(file)?)?;
     println!("{} vCPUs, {} blocks, {:?}", counts.vcpus, counts.blocks.len(), counts.shortfall);
+    println!("functions not found: {:?}", counts.missing);
     for window in &counts.windows {
         show_window(window);
         show_functions(window, &counts, &symbols);

@@ -65,6 +65,20 @@ const FUNCTIONS: [(&str, Hook); 11] = [
     ("cpu_startup_entry", Hook::Idle),
 ];
 
+/// Without one name of each, something cannot be told apart.
+const NEEDED: [&[&str]; 10] = [
+    &["entry_SYSCALL_64"],
+    &["asm_exc_page_fault"],
+    &["asm_sysvec_apic_timer_interrupt"],
+    &["irq_entries_start"],
+    &["spurious_entries_start"],
+    &["__entry_text_start"],
+    &["handle_softirqs", "__do_softirq"],
+    &["__switch_to"],
+    &["wake_up_new_task"],
+    &["do_idle", "cpu_startup_entry"],
+];
+
 /// Functions that do nothing but wait for another CPU or for time to pass.
 const WAITING: [&str; 19] = [
     "native_queued_spin_lock_slowpath",
@@ -109,9 +123,8 @@ impl Hooks {
     pub fn new(symbols: &Symbols) -> Self {
         let mut hooks = Self::default();
         for (name, hook) in FUNCTIONS {
-            match symbols.address(name) {
-                Some(address) => drop(hooks.at.insert(address, hook)),
-                None => hooks.missing.push(name),
+            if let Some(address) = symbols.address(name) {
+                hooks.at.insert(address, hook);
             }
         }
         for symbol in symbols.iter() {
@@ -132,9 +145,10 @@ impl Hooks {
             (symbols.address("__entry_text_start"), symbols.address("__entry_text_end"))
         {
             hooks.entry_text = start..end;
-        } else {
-            hooks.missing.push("__entry_text_start");
         }
+        let known = |name: &&str| symbols.address(name).is_some();
+        let lacking = NEEDED.iter().filter(|names| !names.iter().any(known));
+        hooks.missing = lacking.map(|names| names[0]).collect();
         hooks
     }
 
@@ -186,7 +200,7 @@ impl Hooks {
         self.at.is_empty()
     }
 
-    /// Functions that this kernel has not, or has under other names.
+    /// Functions that are needed and not among the symbols: what they begin is not told apart.
     pub fn missing(&self) -> &[&'static str] {
         &self.missing
     }
@@ -194,5 +208,40 @@ impl Hooks {
     /// Name of a system interrupt by its place, as in `apic_timer_interrupt`.
     pub fn system_interrupt(&self, place: u16) -> Option<&str> {
         self.system_interrupts.get(usize::from(place)).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hooks(text: &str) -> Hooks {
+        Hooks::new(&Symbols::parse(text).expect("well-formed"))
+    }
+
+    #[test]
+    fn a_kernel_that_lacks_a_function_says_which() {
+        let hooks = hooks("1000 T __do_softirq\n2000 T entry_SYSCALL_64\n");
+        assert_eq!(hooks.at(0x1000), Some(Hook::Softirq));
+        assert!(!hooks.missing().contains(&"handle_softirqs"), "one of two names is enough");
+        assert!(!hooks.missing().contains(&"entry_SYSCALL_64"));
+        assert!(hooks.missing().contains(&"__switch_to"));
+    }
+
+    #[test]
+    fn stubs_of_device_vectors_are_eight_or_sixteen_bytes_long() {
+        let short = hooks("8000 t irq_entries_start\n8660 t spurious_entries_start\n");
+        assert_eq!(short.at(0x8008), Some(Hook::Interrupt { vector: 0x21 }));
+        let long = hooks("8000 t irq_entries_start\n8cc0 t spurious_entries_start\n");
+        assert_eq!(long.at(0x8008), None);
+        assert_eq!(long.at(0x8050), Some(Hook::Interrupt { vector: 0x25 }));
+        assert_eq!(long.at(0x8cc0), None, "behind the last stub");
+    }
+
+    #[test]
+    fn code_that_waits_ends_where_the_next_symbol_begins() {
+        let hooks = hooks("100 t before\n200 t osq_lock\n300 t after\n");
+        assert!(!hooks.waits(0x1ff) && hooks.waits(0x200) && hooks.waits(0x2ff));
+        assert!(!hooks.waits(0x300));
     }
 }

@@ -305,6 +305,49 @@ fn interrupts_softirqs_idle_and_waiting_are_kept_apart() {
 }
 
 #[test]
+fn a_vcpu_that_began_in_its_idle_task_is_known_to_idle_when_it_is_back() {
+    let mut machine = Machine::new(2);
+    machine.switch(1, 2);
+    machine.vcpu = 1;
+    machine.run(IDLE, &[NOP]);
+    machine.switch(8, 9);
+    machine.vcpu = 0;
+    machine.mark(Mark::Begin, 0);
+    machine.vcpu = 1;
+    machine.run(PLAIN, &[INC]);
+    machine.switch(9, 8);
+    machine.run(PLAIN, &[INC, INC]);
+    machine.vcpu = 0;
+    machine.mark(Mark::End, 0);
+    assert_eq!(
+        instructions(&machine.finish()),
+        [(other(Kind::Kernel), 1), (other(Kind::Idle), 1 + 2), (own(Kind::User), 2)]
+    );
+}
+
+#[test]
+fn a_softirq_that_returned_unseen_is_over() {
+    let mut machine = Machine::new(2);
+    machine.switch(1, 2);
+    machine.vcpu = 1;
+    machine.switch(8, 9);
+    machine.run(SYSCALL, &[NOP]);
+    machine.set(Register::Rsp, 0x8f00);
+    machine.guest.memory.insert(0x8f00, PLAIN + 0x40);
+    machine.run(SOFTIRQ, &[NOP]);
+    // Outside of windows the block that it returns to is not announced; the stack is shorter.
+    machine.enter(TIMER, None, PLAIN, &[NOP]);
+    machine.run(IRET, &[IRETQ]);
+    machine.vcpu = 0;
+    machine.mark(Mark::Begin, 0);
+    machine.vcpu = 1;
+    machine.run(PLAIN, &[INC]);
+    machine.vcpu = 0;
+    machine.mark(Mark::End, 0);
+    assert_eq!(instructions(&machine.finish()), [(other(Kind::Syscall), 1), (own(Kind::User), 2)]);
+}
+
+#[test]
 fn vcpus_are_counted_into_one_window_but_followed_apart() {
     let mut machine = Machine::new(2);
     machine.switch(1, 2);

@@ -30,6 +30,7 @@ fn counts() -> impl Strategy<Value = Counts> {
             let part = ContextRecord { context, name, totals, blocks: vec![count] };
             Counts {
                 vcpus: 3,
+                missing: vec!["do_idle".to_owned()],
                 blocks: vec![BlockRecord::of(&block)],
                 windows: vec![WindowRecord { number, contexts: vec![part] }],
                 ..Counts::default()

@@ -8,7 +8,7 @@ use std::process::abort;
 use std::ptr::null_mut;
 use std::thread::{self, ThreadId};
 
-use kduel_counts::{Hooks, Repeats, Tracker, write};
+use kduel_counts::{Repeats, Tracker, write};
 
 use crate::arguments::Arguments;
 use crate::ffi;
@@ -77,7 +77,6 @@ impl Plugin {
     #[expect(unsafe_code, reason = "calls into QEMU; fills the shared state")]
     pub fn install(id: ffi::Id, vcpus: Vcpus, arguments: Arguments) {
         let Arguments { out, hooks } = arguments;
-        warn_of_missing(&hooks);
         // SAFETY: QEMU is ready for this when it installs plugins.
         let scoreboard = unsafe { ffi::qemu_plugin_scoreboard_new(size_of::<u64>()) };
         let open = ffi::PerVcpu { scoreboard, offset: 0 };
@@ -180,14 +179,6 @@ impl Plugin {
             Some(running) => (&mut self.tracker, running.turn.index(), &mut running.guest),
             None => give_up("a block was executed before any vCPU began"),
         }
-    }
-}
-
-fn warn_of_missing(hooks: &Hooks) {
-    // Some kernels have one name, some another: only a kernel with neither loses something.
-    let gone = |name: &&&str| !matches!(**name, n if n.contains("compat") || n.contains("int80"));
-    for name in hooks.missing().iter().filter(gone) {
-        eprintln!("kduel-qemu-plugin: the kernel has no symbol {name}");
     }
 }
 

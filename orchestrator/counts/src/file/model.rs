@@ -12,6 +12,8 @@ pub struct Counts {
     pub vcpus: usize,
     /// What could not be known.
     pub shortfall: Shortfall,
+    /// Functions that attribution needs and the kernel's symbols lack.
+    pub missing: Vec<String>,
     /// Blocks that windows refer to, by their place here.
     pub blocks: Vec<BlockRecord>,
     /// Windows in the order in which they ended.

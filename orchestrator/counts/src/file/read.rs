@@ -102,21 +102,24 @@ fn header(payload: &[u8], record: usize) -> Result<Counts, ReadError> {
     if *major != FORMAT.0 {
         return Err(ReadError::Version(*major));
     }
-    let mut cursor = Cursor(rest);
-    let mut next = || cursor.number();
-    let parsed = (|| {
-        let vcpus = usize::try_from(next()?).ok()?;
-        let shortfall = Shortfall {
-            no_symbols: next()? != 0,
-            unfinished_windows: next()?,
-            nested_windows: next()?,
-            rootless_windows: next()?,
-            unreadable: next()?,
-            unplaced_accesses: next()?,
-        };
-        Some(Counts { vcpus, shortfall, ..Counts::default() })
-    })();
+    let parsed = header_numbers(Cursor(rest));
     parsed.ok_or(malformed)
+}
+
+fn header_numbers(mut cursor: Cursor<'_>) -> Option<Counts> {
+    let vcpus = cursor.size()?;
+    let shortfall = Shortfall {
+        no_symbols: cursor.number()? != 0,
+        unfinished_windows: cursor.number()?,
+        nested_windows: cursor.number()?,
+        rootless_windows: cursor.number()?,
+        unreadable: cursor.number()?,
+        unplaced_accesses: cursor.number()?,
+    };
+    let missing = (0..cursor.length()?)
+        .map(|_| String::from_utf8(cursor.bytes()?.to_vec()).ok())
+        .collect::<Option<_>>()?;
+    Some(Counts { vcpus, shortfall, missing, ..Counts::default() })
 }
 
 fn block(payload: &[u8]) -> Option<BlockRecord> {

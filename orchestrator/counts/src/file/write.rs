@@ -48,6 +48,10 @@ fn header(counts: &Counts) -> Payload {
     ] {
         payload.number(number);
     }
+    payload.size(counts.missing.len());
+    for name in &counts.missing {
+        payload.bytes(name.as_bytes());
+    }
     payload
 }
 

@@ -109,6 +109,13 @@ impl Tracker {
             }
         }
         let blocks = numbers.keys().map(|&number| BlockRecord::of(&self.blocks[number])).collect();
-        Counts { vcpus: self.vcpus.len(), shortfall: self.shortfall, blocks, windows: self.windows }
+        let missing = self.hooks.missing().iter().map(|&name| name.to_owned()).collect();
+        Counts {
+            vcpus: self.vcpus.len(),
+            shortfall: self.shortfall,
+            missing,
+            blocks,
+            windows: self.windows,
+        }
     }
 }
