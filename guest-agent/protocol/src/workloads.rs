@@ -128,7 +128,7 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
         }],
         source: "after page_fault1 to page_fault3 of will-it-scale and lat_pagefault of lmbench",
         notes: "4 KiB pages (PR_SET_THP_DISABLE), 1024 of them per mapping, or 8 transparent huge pages \
-                (MADV_HUGEPAGE); mapping, unmapping and forking are not timed",
+                (MADV_HUGEPAGE, allowed for the trial where the kernel has set them to never); mapping, unmapping and forking are not timed",
         ..info("page-fault", "page fault", "the first touch of a page")
     },
     WorkloadInfo {
