@@ -24,7 +24,7 @@ pub use plan::{
 };
 pub use transcript::{End, Transcript, TranscriptError};
 pub use workload::{
-    Better, ExactMetric, MetricInfo, Parallelism, ParamInfo, ParamKind, WorkloadInfo,
+    Better, ExactMetric, ExactTerms, MetricInfo, Parallelism, ParamInfo, ParamKind, WorkloadInfo,
     WorkloadParams,
 };
 pub use workloads::{COMMAND, WORKLOADS, workload};

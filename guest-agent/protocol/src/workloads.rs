@@ -67,6 +67,7 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
     WorkloadInfo {
         source: "after lat_proc shell of lmbench (lat_proc-like; numbers are not lmbench's)",
         notes: FORK_SHELL_NOTES,
+        suites: &[],
         ..info(
             "fork-shell",
             "fork+sh -c",
@@ -128,7 +129,7 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
         }],
         source: "after page_fault1 to page_fault3 of will-it-scale and lat_pagefault of lmbench",
         notes: "4 KiB pages (PR_SET_THP_DISABLE), 1024 of them per mapping, or 8 transparent huge pages \
-                (MADV_HUGEPAGE); mapping, unmapping and forking are not timed",
+                (MADV_HUGEPAGE, allowed for the trial where the kernel has set them to never); mapping, unmapping and forking are not timed",
         ..info("page-fault", "page fault", "the first touch of a page")
     },
     WorkloadInfo {
@@ -326,3 +327,40 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
         ..info(COMMAND, "execution", "a program of your own, started and waited for")
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ParamKind;
+
+    /// The trials of a suite: each workload with each combination of its values.
+    fn trials(suite: &str) -> usize {
+        let of = |info: &WorkloadInfo| {
+            let values = |param| info.suite_default(param).split(',').count();
+            info.params.iter().map(values).product::<usize>()
+        };
+        WORKLOADS.iter().filter(|info| info.suites.contains(&suite)).map(of).sum()
+    }
+
+    #[test]
+    fn suite_micro_waits_for_nothing_and_fits_two_minutes() {
+        let micro = || WORKLOADS.iter().filter(|info| info.suites.contains(&"micro"));
+        assert!(micro().all(|info| info.exact == ExactMetric::Instructions));
+        // Seen: a trial takes 0.8 s of guest time at these terms, a second of that three real ones.
+        assert!((28..=34).contains(&trials("micro")), "{}", trials("micro"));
+    }
+
+    #[test]
+    fn suite_values_are_of_parameters_that_there_are() {
+        for info in WORKLOADS {
+            for (name, values) in info.suite_params {
+                let param = info.params.iter().find(|param| param.name == *name).unwrap();
+                let ParamKind::Integer { min, max } = param.kind else {
+                    panic!("{name}: no number")
+                };
+                let mut numbers = values.split(',').map(|value| value.parse::<u64>().unwrap());
+                assert!(numbers.all(|number| (min..=max).contains(&number)), "{name}: {values}");
+            }
+        }
+    }
+}

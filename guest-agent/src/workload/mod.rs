@@ -9,6 +9,7 @@ mod file;
 mod fork;
 mod futex_wake;
 mod hackbench;
+mod huge_pages;
 mod measure;
 mod memory;
 mod page_fault;

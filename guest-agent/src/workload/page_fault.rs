@@ -1,12 +1,12 @@
 //! `page-fault`: the first touch of pages.
 
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use kduel_protocol::TrialProblem;
 use rustix::fs::MemfdFlags;
 
+use super::huge_pages::HugePages;
 use super::partners::{Partners, pipe, read_all, write_all};
 use super::{Iteration, Window, Workload, failed};
 use crate::sys::Mapping;
@@ -15,10 +15,6 @@ use crate::sys::Mapping;
 const CHUNK: usize = 1024;
 /// The same for huge pages.
 const HUGE_CHUNK: usize = 8;
-
-/// What the kernel says about huge pages: their size, and whether they are given.
-const HUGE_SIZE: &str = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
-const HUGE_ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// What is touched.
 enum Kind {
@@ -29,7 +25,7 @@ enum Kind {
     /// Private memory whose pages another process has, too.
     CopyOnWrite(Mapping),
     /// Fresh private memory in huge pages.
-    Huge,
+    Huge(HugePages),
 }
 
 /// Touches pages for the first time.
@@ -43,8 +39,9 @@ impl PageFault {
     /// `kind` as in the workload's parameter.
     pub fn new(kind: &str) -> Result<Self, TrialProblem> {
         if kind == "huge" {
-            let page = huge_page()?;
-            return Ok(Self { kind: Kind::Huge, page, chunk: HUGE_CHUNK });
+            let huge = HugePages::allow()?;
+            let page = huge.size();
+            return Ok(Self { kind: Kind::Huge(huge), page, chunk: HUGE_CHUNK });
         }
         let page = small_pages()?;
         let kind = match kind {
@@ -68,8 +65,8 @@ impl PageFault {
             Kind::Anonymous => {
                 Ok(time_touch(&mut mapped(Mapping::anonymous(bytes))?, self.page, count, window))
             }
-            Kind::Huge => {
-                let mut memory = mapped(Mapping::huge(self.page, self.chunk))?;
+            Kind::Huge(pages) => {
+                let mut memory = mapped(Mapping::huge(pages.size(), self.chunk))?;
                 Ok(time_touch(&mut memory, self.page, count, window))
             }
             Kind::File(file) => Ok(time_touch(
@@ -100,18 +97,6 @@ pub fn small_pages() -> Result<usize, TrialProblem> {
         // A kernel that was built without them.
         Ok(()) | Err(rustix::io::Errno::INVAL) => Ok(rustix::param::page_size()),
         Err(error) => Err(failed("switching off huge pages", error)),
-    }
-}
-
-/// The size of a huge page, if this kernel gives them to who asks.
-fn huge_page() -> Result<usize, TrialProblem> {
-    let size = fs::read_to_string(HUGE_SIZE).ok().and_then(|size| size.trim().parse().ok());
-    let enabled = fs::read_to_string(HUGE_ENABLED).unwrap_or_default();
-    match size {
-        Some(size) if !enabled.contains("[never]") => Ok(size),
-        _ => Err(TrialProblem::Unsupported {
-            message: "this kernel gives no transparent huge pages".to_owned(),
-        }),
     }
 }
 
