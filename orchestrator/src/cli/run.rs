@@ -136,7 +136,8 @@ fn exit_code_of(analysis: &Analysis, options: &RunOptions) -> u8 {
                 kduel_protocol::Better::Lower => comparison.low.is_some_and(|low| low > 0.0),
                 kduel_protocol::Better::Higher => comparison.high.is_some_and(|high| high < 0.0),
             };
-            comparison.primary && worse
+            let more = comparison.exact.is_some() && comparison.change.is_some_and(|c| c > 0.0);
+            comparison.primary && (worse || more)
         })
     };
     match (options.fail_on, analysis.worst) {

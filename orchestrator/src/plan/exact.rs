@@ -1,8 +1,8 @@
-use kduel_protocol::{ExactMetric, TrialSpec, workload};
+use kduel_protocol::{ExactMetric, ExactTerms as UsualTerms, TrialSpec, workload};
 
 use super::{Block, ExactTerms, PlannedExperiment};
 use crate::boot::qemu_args::ARCHITECTURES;
-use crate::config::Terms;
+use crate::config::{Terms, WorkloadUse};
 
 /// The seed of the first layout if none is given: the same in every run, so that a side that was
 /// booted once need not be booted again.
@@ -14,25 +14,26 @@ const SHIFT_WORKING: u8 = 2;
 /// Guest time per instruction where something waits: 1 ns, so that work is not made longer beside it.
 const SHIFT_WAITING: u8 = 0;
 
-/// Fewest iterations that are kept, and what comes before them: one is enough where nothing varies.
-const FEWEST_ITERATIONS: u32 = 5;
-const WARMUP: u32 = 1;
-
-/// Shortest window, in nanoseconds of guest time: fifty ticks of a kernel with 250 Hz.
-pub const SHORTEST_WINDOW_NS: u64 = 200_000_000;
-
 /// What an exact run does instead of a timed one: each side once per CPU model and seed.
-pub fn planned(mut from: PlannedExperiment, terms: &Terms, seed: u64) -> PlannedExperiment {
+pub fn planned(
+    mut from: PlannedExperiment,
+    workloads: &[WorkloadUse],
+    terms: &Terms,
+    seed: u64,
+) -> PlannedExperiment {
     let seeds = terms.exact.seeds.unwrap_or(1);
     let mut cpus = terms.exact.cpu.clone();
     if cpus.is_empty() {
         cpus.push(ARCHITECTURES[0].exact_cpu.to_owned());
     }
     for trial in &mut from.trials {
-        trial.warmup = terms.warmup.unwrap_or(WARMUP);
-        trial.iterations =
-            terms.iterations.unwrap_or_else(|| trial.iterations.max(FEWEST_ITERATIONS));
-        trial.min_interval_ns = trial.min_interval_ns.max(SHORTEST_WINDOW_NS);
+        let suite = workloads.iter().any(|used| used.suite && used.info.name == trial.workload);
+        let usual = if suite { UsualTerms::SUITE } else { UsualTerms::ONE };
+        trial.warmup = terms.warmup.unwrap_or(usual.warmup);
+        trial.iterations = terms.iterations.unwrap_or(usual.windows);
+        if trial.min_interval_ns > 0 {
+            trial.min_interval_ns = u64::from(usual.window_ms) * 1_000_000;
+        }
     }
     let shift = terms.exact.shift.unwrap_or_else(|| shift_for(&from.trials));
     from.exact = Some(ExactTerms { shift, sampled: seeds > 1 });
@@ -72,7 +73,8 @@ mod tests {
     fn planned_with(given: ExactTermsGiven, workloads: &[&str]) -> PlannedExperiment {
         let mut from = plan(&["base", "patched"], 8).experiments.remove(0);
         from.trials = workloads.iter().map(|name| trial(0, name)).collect();
-        planned(from, &Terms { exact: given, ..Terms::default() }, FIRST_SEED)
+        from.trials[0].min_interval_ns = 1;
+        planned(from, &[], &Terms { exact: given, ..Terms::default() }, FIRST_SEED)
     }
 
     #[test]
@@ -82,7 +84,7 @@ mod tests {
         let [block] = &one.blocks[..] else { panic!("{:?}", one.blocks) };
         assert_eq!((block.order.as_slice(), block.layout_seed), (&[0, 1][..], 1));
         assert_eq!((one.trials[0].warmup, one.trials[0].iterations), (1, 5));
-        assert!(one.trials[0].min_interval_ns >= SHORTEST_WINDOW_NS);
+        assert_eq!(one.trials[0].min_interval_ns, 200_000_000);
     }
 
     #[test]

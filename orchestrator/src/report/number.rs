@@ -47,7 +47,7 @@ pub fn quantity(value: f64, unit: &str) -> String {
         "us" => scaled(value * 1e3, &[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")]),
         "s" => scaled(value * 1e9, &[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")]),
         "1/s" => scaled(value, &[(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s"), (1e9, "G/s")]),
-        "count" => four_digits(value),
+        "count" | "1" => four_digits(value),
         other => format!("{} {other}", four_digits(value)),
     }
 }

@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 
 use kduel_counts::{Class, Context, ContextRecord, Counts, Kind, Shortfall, Symbols, WindowRecord};
-use kduel_protocol::{Better, ExactMetric, Sample, TrialSpec, window_number};
+use kduel_protocol::{Better, COMMAND, ExactMetric, Sample, TrialSpec, window_number};
 
 use crate::collect::{BootResult, TrialFailure, WindowCounts};
 use crate::fault::{Failure, FailureClass};
-use crate::plan::{SHORTEST_WINDOW_NS, exact_metric};
+use crate::plan::exact_metric;
 
 /// The agent's metric that is guest time in an exact run.
 const TIME: &str = "time";
+
+/// A window without an aim of its own must last so long, in nanoseconds of guest time: fifty ticks of
+/// a kernel with 250 Hz.
+const SHORTEST_NS: u64 = 200_000_000;
 
 /// Calibration may miss its aim by so much.
 const SHORTEST_PART: f64 = 0.9;
@@ -147,7 +151,12 @@ fn refused(result: &BootResult, trial: &TrialSpec) -> Option<Failure> {
         );
     }
     #[expect(clippy::cast_precision_loss, reason = "windows last seconds, not months")]
-    let shortest = SHORTEST_WINDOW_NS as f64 * SHORTEST_PART;
+    let shortest = match trial.min_interval_ns {
+        0 if trial.workload != COMMAND => return None,
+        0 => SHORTEST_NS,
+        aim => aim,
+    } as f64
+        * SHORTEST_PART;
     #[expect(clippy::cast_precision_loss, reason = "as above")]
     let lasted = |sample: &Sample| sample.value * sample.ops as f64;
     let short = own(ExactMetric::GuestTime).map(lasted).find(|lasted| *lasted < shortest)?;
@@ -256,12 +265,16 @@ mod tests {
         assert_eq!(window.events["wake-ups"], 9);
     }
 
+    fn aiming(workload: &str) -> TrialSpec {
+        TrialSpec { min_interval_ns: SHORTEST_NS, ..trial(0, workload) }
+    }
+
     #[test]
     fn short_or_missing_windows_are_refused() {
         let counts = counted(vec![part(true, Kind::User, 1, &[])]);
         let join = |counts: &Counts, value| {
             let mut result = told(value);
-            super::join(&mut result, counts, &Symbols::default(), &[trial(0, "fork-exit")]);
+            super::join(&mut result, counts, &Symbols::default(), &[aiming("fork-exit")]);
             assert!(result.samples.is_empty() && result.windows.is_empty());
             result.failed_trials.remove(0).failure
         };
