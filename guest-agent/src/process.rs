@@ -84,6 +84,11 @@ pub fn own_child(argument: &str, complaints: &Scratch) -> io::Result<Child> {
         .spawn()
 }
 
+/// Starts `kduel-agent run` in a process group of its own, `output` its standard output.
+pub fn plan_runner(output: OwnedFd) -> io::Result<Child> {
+    command("/proc/self/exe").arg("run").stdout(output).process_group(0).spawn()
+}
+
 /// The last line of some output, bounded.
 pub fn last_line(output: &str) -> &str {
     text::tail(output.trim_end().lines().last().unwrap_or(""), 500)

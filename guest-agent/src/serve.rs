@@ -1,7 +1,7 @@
 //! Carries a plan out and speaks the protocol on standard output.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -38,16 +38,39 @@ impl<W: Write> Lines<W> {
         self.out.flush()
     }
 
+    /// Waits until everything has left.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
     fn end(&mut self, nonce: &str) -> io::Result<()> {
         let end = self.transcript.end(nonce);
         self.send(&Event::End(end))
     }
 }
 
+/// Standard output. Where it is a serial port, a flush waits for the last byte: sending must not go
+/// on beside what is measured next.
+struct Output(io::Stdout);
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()?;
+        if self.0.is_terminal() {
+            rustix::termios::tcdrain(&self.0)?;
+        }
+        Ok(())
+    }
+}
+
 /// `kduel-agent run`: carries out the plan at `path`. The exit status says whether the end marker
 /// was sent, not how the trials went.
 pub fn run(path: &Path) -> ExitCode {
-    let mut lines = Lines::new(io::stdout());
+    let mut lines = Lines::new(Output(io::stdout()));
     match carry_out(path, &mut lines) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
@@ -86,9 +109,9 @@ fn set_knobs<W: Write>(plan: &GuestPlan, lines: &mut Lines<W>) -> io::Result<boo
 }
 
 fn run_trials<W: Write>(plan: &GuestPlan, lines: &mut Lines<W>) -> io::Result<()> {
-    if plan.settle_s > 0 {
+    if plan.settle.at_most_s > 0 {
         lines.send(&Event::Phase { phase: Phase::Settling })?;
-        lines.send(&settle::settle(plan.settle_s))?;
+        lines.send(&settle::settle(plan.settle))?;
     }
     lines.send(&Event::Phase { phase: Phase::Trials })?;
     // What a workload's processes leave behind comes to us, so that it can be ended with the trial.

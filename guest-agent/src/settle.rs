@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use kduel_protocol::Event;
+use kduel_protocol::{Event, Settle};
 
 use crate::clock::{self, SECOND_NS};
 
@@ -13,22 +13,31 @@ const WINDOW_NS: u64 = SECOND_NS;
 /// How many tasks are named when the wait is given up.
 const NAMED: usize = 10;
 
-/// Waits at most `limit_s` seconds; gives [`Event::Settled`].
-pub fn settle(limit_s: u32) -> Event {
+/// Waits as `rule` says; gives [`Event::Settled`].
+pub fn settle(rule: Settle) -> Event {
     let begin = clock::now_ns();
-    let limit_ns = u64::from(limit_s) * SECOND_NS;
+    let mut quiet = 0;
     loop {
         // Outside the window: reading the tasks is work of its own.
         let tasks_before = task_ticks();
         let before = Ticks::read();
         clock::sleep_ns(WINDOW_NS);
-        let idle = before.idle_share(&Ticks::read()) >= IDLE_SHARE;
+        let is_quiet = before.idle_share(&Ticks::read()) >= IDLE_SHARE;
+        quiet = if is_quiet { quiet + 1 } else { 0 };
         let waited_ns = clock::now_ns() - begin;
-        if idle || waited_ns >= limit_ns {
+        if let Some(idle) = decide(rule, quiet, waited_ns) {
             let busy = if idle { Vec::new() } else { busiest(&tasks_before, &task_ticks()) };
             return Event::Settled { waited_ms: waited_ns / 1_000_000, idle, busy };
         }
     }
+}
+
+/// Whether the guest is idle after so many quiet windows in a row; nothing while that is open.
+fn decide(rule: Settle, quiet: u32, waited_ns: u64) -> Option<bool> {
+    let [at_least_ns, at_most_ns] =
+        [rule.at_least_s, rule.at_most_s].map(|seconds| u64::from(seconds) * SECOND_NS);
+    let is_idle = quiet >= rule.quiet_s && waited_ns >= at_least_ns;
+    (is_idle || waited_ns >= at_most_ns).then_some(is_idle)
 }
 
 /// CPU time since boot over all CPUs, in ticks.
@@ -97,6 +106,17 @@ fn busiest(before: &TaskTicks, after: &TaskTicks) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quiet_seconds_must_follow_one_another_and_be_late_enough() {
+        let sealed = |quiet, waited_s| decide(Settle::SEALED, quiet, waited_s * SECOND_NS);
+        assert_eq!(sealed(4, 4), None);
+        assert_eq!(sealed(2, 20), None);
+        assert_eq!(sealed(3, 5), Some(true));
+        assert_eq!(sealed(2, 60), Some(false));
+        assert_eq!(sealed(3, 60), Some(true));
+        assert_eq!(decide(Settle::first_quiet_second(10), 1, SECOND_NS), Some(true));
+    }
 
     #[test]
     fn idle_is_a_share_of_what_passed() {

@@ -37,6 +37,11 @@ pub fn number_list(list: &str) -> Option<Vec<u32>> {
     Some(numbers)
 }
 
+/// Lower-case hex.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

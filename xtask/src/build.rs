@@ -15,7 +15,10 @@ use crate::workspace;
 const AGENT: &str = "kduel-agent.x86_64";
 const AGENT_TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// How kduel is built; the agent is always built small.
+/// Counts in exact runs; kduel looks for this name beside itself.
+const PLUGIN: &str = "libkduel_qemu_plugin.so";
+
+/// How kduel is built; the agent is always built small, the plugin always quick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
     /// Quick to run.
@@ -38,7 +41,7 @@ impl Profile {
     }
 }
 
-/// Builds both.
+/// Builds kduel, its agent and its plugin.
 pub fn build(profile: Profile) -> Result<()> {
     let cargo = Tool::cargo().args(["build", "--package", "kduel"]).in_folder(&workspace::root());
     match profile {
@@ -46,12 +49,25 @@ pub fn build(profile: Profile) -> Result<()> {
         Profile::Debug => cargo.run()?,
     }
     let agent = build_agent()?;
+    let plugin = build_plugin()?;
     for folder in [Profile::Release, Profile::Debug].map(Profile::folder) {
         if folder.is_dir() {
-            install(&agent, &folder)?;
+            install(&agent, &folder.join(AGENT))?;
+            install(&plugin, &folder.join(PLUGIN))?;
         }
     }
     Ok(())
+}
+
+/// Quick whatever kduel is: it runs at each block that a guest executes.
+fn build_plugin() -> Result<PathBuf> {
+    let target = workspace::target_folder().join("plugin");
+    Tool::cargo()
+        .args(["build", "--package", "kduel-qemu-plugin", "--release", "--target-dir"])
+        .arg(&target)
+        .in_folder(&workspace::root())
+        .run()?;
+    Ok(target.join("release").join(PLUGIN))
 }
 
 /// The agent needs flags of its own, and so a target folder of its own: in the common one they
@@ -90,13 +106,13 @@ fn flags_for_agent() -> (&'static str, String) {
     }
 }
 
-/// Puts the agent into `folder` in one move, so that no run ever reads half of it.
-fn install(agent: &Path, folder: &Path) -> Result<()> {
-    let destination = folder.join(AGENT);
+/// Puts a file at `destination` in one move, so that no run ever reads half of it.
+fn install(file: &Path, destination: &Path) -> Result<()> {
+    let folder = destination.parent().unwrap_or(destination);
     let describe = || format!("failed to write {}", destination.display());
     let temporary = NamedTempFile::new_in(folder).with_context(describe)?;
-    fs::copy(agent, temporary.path()).with_context(describe)?;
+    fs::copy(file, temporary.path()).with_context(describe)?;
     fs::set_permissions(temporary.path(), Permissions::from_mode(0o755)).with_context(describe)?;
-    temporary.persist(&destination).with_context(describe)?;
+    temporary.persist(destination).with_context(describe)?;
     Ok(())
 }

@@ -8,6 +8,7 @@
 mod event;
 mod facts;
 mod knobs;
+mod mark;
 mod plan;
 mod transcript;
 mod workload;
@@ -16,10 +17,15 @@ mod workloads;
 pub use event::{Event, Phase, Sample, TrialProblem, Unit};
 pub use facts::{CpuFacts, Facts, NodeFacts, Topology, TopologyNode};
 pub use knobs::{KnobKind, KnobReading, Knobs};
-pub use plan::{CommandSpec, GuestPlan, MetricSource, MetricSpec, Monitor, TrialSpec};
+pub use mark::{MARK_LENGTH, MARK_MAGIC, MARK_OPCODE, Mark};
+pub use plan::{
+    CommandSpec, GuestPlan, MetricSource, MetricSpec, Monitor, Settle, Transport, TrialSpec,
+    window_number,
+};
 pub use transcript::{End, Transcript, TranscriptError};
 pub use workload::{
-    Better, MetricInfo, Parallelism, ParamInfo, ParamKind, WorkloadInfo, WorkloadParams,
+    Better, ExactMetric, ExactTerms, MetricInfo, Parallelism, ParamInfo, ParamKind, WorkloadInfo,
+    WorkloadParams,
 };
 pub use workloads::{COMMAND, WORKLOADS, workload};
 
@@ -46,3 +52,14 @@ pub const READY_MARKER: &str = "kduel-agent: ready ";
 
 /// What the agent prints on the console before why it gives the guest up and switches it off.
 pub const GAVE_UP_MARKER: &str = "kduel-agent: failed: ";
+
+/// Where a sealed guest's events go, and the symbols of a guest that is asked for them.
+pub const SEALED_PORT: &str = "/dev/ttyS1";
+
+/// The word on the kernel command line that asks for `/proc/kallsyms` at [`SEALED_PORT`] and
+/// nothing else.
+pub const KALLSYMS_WORD: &str = "kduel.kallsyms";
+
+/// The line behind the symbols begins with this; SHA-256 (lower-case hex, over all lines before it,
+/// each with its newline) and their number follow.
+pub const KALLSYMS_END: &str = "kduel-kallsyms-end ";

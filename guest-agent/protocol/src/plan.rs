@@ -12,12 +12,57 @@ pub struct GuestPlan {
     pub nonce: String,
     /// What to set before the trials, and to read back.
     pub knobs: Knobs,
-    /// Longest wait for the guest to become idle before the first trial, in seconds; 0: no wait.
-    pub settle_s: u32,
+    /// How events leave the guest.
+    #[serde(default)]
+    pub transport: Transport,
+    /// When the guest counts as idle before the first trial.
+    pub settle: Settle,
+    /// A sealed guest gives the whole plan up after this time of its own, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub deadline_s: Option<u32>,
     /// In this order.
     pub trials: Vec<TrialSpec>,
     /// What is read before and after each trial.
     pub monitors: Vec<Monitor>,
+}
+
+/// How events leave the guest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// Somebody logs in over SSH and runs the agent.
+    #[default]
+    Ssh,
+    /// The agent starts by itself, writes to [`crate::SEALED_PORT`], and powers the guest off:
+    /// nothing from outside reaches the guest.
+    Sealed,
+}
+
+/// When a guest counts as idle: its CPUs together over 99 % idle, in windows of one second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Settle {
+    /// So many idle seconds in a row.
+    pub quiet_s: u32,
+    /// Waits at least so long, in seconds.
+    pub at_least_s: u32,
+    /// Gives up after so long, in seconds; 0: no wait at all.
+    pub at_most_s: u32,
+}
+
+impl Settle {
+    /// What sealed guests do: waiting costs them nothing.
+    pub const SEALED: Self = Self { quiet_s: 3, at_least_s: 5, at_most_s: 60 };
+
+    /// The first idle second will do, within `at_most_s`.
+    pub const fn first_quiet_second(at_most_s: u32) -> Self {
+        Self { quiet_s: 1, at_least_s: 0, at_most_s }
+    }
+}
+
+/// The number by which the counting plugin knows a kept iteration of a trial.
+pub fn window_number(trial: u32, iteration: u32) -> u64 {
+    u64::from(trial) * 65_536 + u64::from(iteration)
 }
 
 /// One workload run in one boot.

@@ -27,6 +27,8 @@ pub struct WorkloadInfo {
     pub metrics: &'static [MetricInfo],
     /// In the order they are explained.
     pub params: &'static [ParamInfo],
+    /// What decides in exact runs.
+    pub exact: ExactMetric,
     /// Whether it uses more than one CPU at a time.
     pub parallel: Parallelism,
     /// Where the definition comes from.
@@ -35,12 +37,22 @@ pub struct WorkloadInfo {
     pub notes: &'static str,
     /// The suites it belongs to.
     pub suites: &'static [&'static str],
+    /// Parameters that a suite gives other values than the default: name, values.
+    pub suite_params: &'static [(&'static str, &'static str)],
     /// Iterations kept by default.
     pub iterations: u32,
     /// Iterations dropped by default.
     pub warmup: u32,
     /// Shortest iteration by default, in milliseconds.
     pub min_interval_ms: u32,
+}
+
+impl WorkloadInfo {
+    /// The values of a parameter when a suite runs the workload, written as a default is.
+    pub fn suite_default(&self, param: &ParamInfo) -> &'static str {
+        let own = self.suite_params.iter().find(|(name, _)| *name == param.name);
+        own.map_or(param.default, |(_, values)| values)
+    }
 }
 
 /// A metric that a workload gives.
@@ -54,6 +66,45 @@ pub struct MetricInfo {
     pub better: Better,
     /// Primary metrics decide a run; the others are shown beside them.
     pub primary: bool,
+}
+
+/// What an exact run compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ExactMetric {
+    /// The work of the workload's own tasks: it never waits for a timer.
+    Instructions,
+    /// The guest's own clock: it waits for timers or grace periods, and the wait is the point.
+    GuestTime,
+}
+
+/// What exact trials are run with where the document says nothing. Counts need no long windows: own
+/// tasks are told from ticks, and repeated to the instruction. A workload without a shortest
+/// iteration, and one that fixes its operations, keeps to that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExactTerms {
+    /// Iterations dropped.
+    pub warmup: u32,
+    /// Iterations kept.
+    pub windows: u32,
+    /// Shortest iteration, in milliseconds of guest time.
+    pub window_ms: u32,
+}
+
+impl ExactTerms {
+    /// For a workload by its own name.
+    pub const ONE: Self = Self { warmup: 1, windows: 5, window_ms: 200 };
+    /// For the workloads of a suite, all in one boot.
+    pub const SUITE: Self = Self { warmup: 1, windows: 5, window_ms: 100 };
+}
+
+impl ExactMetric {
+    /// As samples name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Instructions => "instructions",
+            Self::GuestTime => "guest-time",
+        }
+    }
 }
 
 /// How many CPUs a workload wants.

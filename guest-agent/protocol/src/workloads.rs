@@ -1,6 +1,6 @@
 //! The list of workloads. Definitions come from the sources named; no code of theirs was used.
 
-use crate::{Better, MetricInfo, Parallelism, ParamInfo, ParamKind, WorkloadInfo};
+use crate::{Better, ExactMetric, MetricInfo, Parallelism, ParamInfo, ParamKind, WorkloadInfo};
 
 /// The name of the workload that runs the user's own benchmark.
 pub const COMMAND: &str = "command";
@@ -22,10 +22,12 @@ const fn info(name: &'static str, operation: &'static str, measures: &'static st
         operation,
         metrics: TIME_ONLY,
         params: &[],
+        exact: ExactMetric::Instructions,
         parallel: Parallelism::Serial,
         source: "",
         notes: "",
         suites: &["micro"],
+        suite_params: &[],
         iterations: 5,
         warmup: 2,
         min_interval_ms: 200,
@@ -42,6 +44,13 @@ const FORK_SHELL_NOTES: &str = "as fork-exec, with /bin/sh -c between; whether t
 /// Every workload, in the order `kduel workloads` lists them.
 pub const WORKLOADS: &[WorkloadInfo] = &[
     WorkloadInfo {
+        params: &[ParamInfo {
+            name: "mappings",
+            kind: ParamKind::Integer { min: 0, max: 60_000 },
+            default: "0",
+            help: "further mappings of the forking process, one page each, every other one written to",
+        }],
+        suite_params: &[("mappings", "0,10000")],
         source: "after lat_proc fork of lmbench (lat_proc-like; numbers are not lmbench's)",
         notes: LAT_PROC_NOTES,
         ..info("fork-exit", "fork+exit", "fork a child that calls _exit at once, wait for it")
@@ -58,6 +67,7 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
     WorkloadInfo {
         source: "after lat_proc shell of lmbench (lat_proc-like; numbers are not lmbench's)",
         notes: FORK_SHELL_NOTES,
+        suites: &[],
         ..info(
             "fork-shell",
             "fork+sh -c",
@@ -112,12 +122,14 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
     WorkloadInfo {
         params: &[ParamInfo {
             name: "kind",
-            kind: ParamKind::Choice(&["anonymous", "file", "copy-on-write"]),
-            default: "anonymous,file,copy-on-write",
-            help: "what is written to: fresh anonymous memory, a shared mapping of a tmpfs file, memory shared with a forked process",
+            kind: ParamKind::Choice(&["anonymous", "huge", "file", "copy-on-write"]),
+            default: "anonymous,huge,file,copy-on-write",
+            help: "what is written to: fresh anonymous memory in small or huge pages, a shared mapping of a tmpfs \
+                   file, memory shared with a forked process",
         }],
         source: "after page_fault1 to page_fault3 of will-it-scale and lat_pagefault of lmbench",
-        notes: "4 KiB pages (PR_SET_THP_DISABLE), 1024 of them per mapping; mapping, unmapping and forking are not timed",
+        notes: "4 KiB pages (PR_SET_THP_DISABLE), 1024 of them per mapping, or 8 transparent huge pages \
+                (MADV_HUGEPAGE, allowed for the trial where the kernel has set them to never); mapping, unmapping and forking are not timed",
         ..info("page-fault", "page fault", "the first touch of a page")
     },
     WorkloadInfo {
@@ -134,6 +146,71 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
             "mmap+touch+munmap",
             "map anonymous memory, write to each page, unmap it",
         )
+    },
+    WorkloadInfo {
+        params: &[ParamInfo {
+            name: "op",
+            kind: ParamKind::Choice(&["brk", "madvise", "mprotect"]),
+            default: "brk,madvise,mprotect",
+            help: "what is done: the heap 64 KiB up, one touch, and down again; 64 KiB touched and given back with \
+                   MADV_DONTNEED; the second of 16 pages made read-only and writable again",
+        }],
+        source: "after brk1 of will-it-scale; madvise and mprotect are definitions of our own",
+        notes: "4 KiB pages (PR_SET_THP_DISABLE); mprotect splits the mapping in three and makes it one again",
+        ..info("memory", "change", "a change of memory that the process has")
+    },
+    WorkloadInfo {
+        params: &[
+            ParamInfo {
+                name: "kind",
+                kind: ParamKind::Choice(&["unix", "tcp", "udp"]),
+                default: "unix,tcp,udp",
+                help: "a pair of AF_UNIX stream sockets, or a connection over the loopback",
+            },
+            ParamInfo {
+                name: "bytes",
+                kind: ParamKind::Bytes { min: 1, max: 32_768 },
+                default: "64",
+                help: "message size",
+            },
+        ],
+        source: "after lat_unix, lat_tcp and lat_udp of lmbench",
+        notes: "two processes, not pinned; one operation is one round trip; TCP_NODELAY; what the loopback \
+                does in softirqs is not the tasks' own work",
+        ..info(
+            "socket-roundtrip",
+            "round trip",
+            "a message to another process and back over sockets",
+        )
+    },
+    WorkloadInfo {
+        source: "after threadspawn1 of will-it-scale",
+        notes: "pthread_create and pthread_join of a thread that does nothing, stack of 64 KiB, which the C \
+                library keeps between operations",
+        ..info("clone-join", "clone+join", "start a thread, wait for its end")
+    },
+    WorkloadInfo {
+        params: &[ParamInfo {
+            name: "kind",
+            kind: ParamKind::Choice(&["eventfd", "epoll", "signal", "timer"]),
+            default: "eventfd,epoll,signal,timer",
+            help: "an eventfd written and read; the same found by epoll_wait among 64; a signal to oneself that a \
+                   handler takes; a timerfd armed for later and disarmed",
+        }],
+        source: "signal after lat_sig of lmbench; the others are definitions of our own",
+        notes: "one process, nothing is waited for",
+        ..info("event", "event", "a process tells itself that something happened")
+    },
+    WorkloadInfo {
+        params: &[ParamInfo {
+            name: "op",
+            kind: ParamKind::Choice(&["create", "unlink", "rename"]),
+            default: "create,unlink,rename",
+            help: "which of the three is timed; create includes close",
+        }],
+        source: "after lat_fs of lmbench (empty files)",
+        notes: "tmpfs, 1024 files at a time in one folder; only the named operation is timed",
+        ..info("file", "file", "an empty file is made, renamed or removed")
     },
     WorkloadInfo {
         parallel: Parallelism::Parallel,
@@ -163,9 +240,23 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
         source: "after perf stat --repeat of cgexec -g cpu:test sh -c exit, in the report of the cgroup RCU patch",
         notes: "the child writes its own pid to cgroup.procs of a cgroup2 child group and execs sh -c exit; \
                 timed from before fork to after wait; every single operation is kept",
+        exact: ExactMetric::GuestTime,
         suites: &[],
         warmup: 1,
         ..info("cgroup-exec", "move+exec", "fork, move to a cgroup, exec sh -c exit, wait")
+    },
+    WorkloadInfo {
+        params: &[ParamInfo {
+            name: "interval",
+            kind: ParamKind::Duration { max_ns: 10_000_000_000 },
+            default: "1ms",
+            help: "length of one sleep",
+        }],
+        source: "after lat_usleep of lmbench",
+        notes: "clock_nanosleep on CLOCK_MONOTONIC, with the timer slack of the process (50 us)",
+        exact: ExactMetric::GuestTime,
+        suites: &[],
+        ..info("sleep", "sleep", "sleep for an interval, and how late the process wakes up")
     },
     WorkloadInfo {
         params: &[
@@ -236,3 +327,40 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
         ..info(COMMAND, "execution", "a program of your own, started and waited for")
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ParamKind;
+
+    /// The trials of a suite: each workload with each combination of its values.
+    fn trials(suite: &str) -> usize {
+        let of = |info: &WorkloadInfo| {
+            let values = |param| info.suite_default(param).split(',').count();
+            info.params.iter().map(values).product::<usize>()
+        };
+        WORKLOADS.iter().filter(|info| info.suites.contains(&suite)).map(of).sum()
+    }
+
+    #[test]
+    fn suite_micro_waits_for_nothing_and_fits_two_minutes() {
+        let micro = || WORKLOADS.iter().filter(|info| info.suites.contains(&"micro"));
+        assert!(micro().all(|info| info.exact == ExactMetric::Instructions));
+        // Seen: a trial takes 0.8 s of guest time at these terms, a second of that three real ones.
+        assert!((28..=34).contains(&trials("micro")), "{}", trials("micro"));
+    }
+
+    #[test]
+    fn suite_values_are_of_parameters_that_there_are() {
+        for info in WORKLOADS {
+            for (name, values) in info.suite_params {
+                let param = info.params.iter().find(|param| param.name == *name).unwrap();
+                let ParamKind::Integer { min, max } = param.kind else {
+                    panic!("{name}: no number")
+                };
+                let mut numbers = values.split(',').map(|value| value.parse::<u64>().unwrap());
+                assert!(numbers.all(|number| (min..=max).contains(&number)), "{name}: {values}");
+            }
+        }
+    }
+}

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::Source;
 use crate::knobs::selected;
+use crate::text::{hex, number_list};
 
 /// The largest config that is read; real ones have 300 KiB.
 const CONFIG_LIMIT: u64 = 16 << 20;
@@ -34,7 +35,28 @@ pub fn settings(source: &Source<'_>) -> BTreeMap<String, String> {
         let value = selected(&text).unwrap_or(&text).to_owned();
         (!value.is_empty()).then(|| ((*name).to_owned(), value))
     };
-    SETTINGS.iter().filter_map(read).collect()
+    let mut settings: BTreeMap<String, String> = SETTINGS.iter().filter_map(read).collect();
+    let present = number_list(&source.text("sys/devices/system/cpu/present")).unwrap_or_default();
+    let (version, cmdline) = (source.text("proc/sys/kernel/version"), source.text("proc/cmdline"));
+    if let Some(word) = smp_alternatives(&version, &cmdline, present.len()) {
+        settings.insert("smp-alternatives".to_owned(), word.to_owned());
+    }
+    settings
+}
+
+/// Whether a kernel built for several CPUs has its lock prefixes: it patches them away where it
+/// boots with one CPU. Nothing for a kernel that has none, or if the CPUs are not known.
+fn smp_alternatives(version: &str, cmdline: &str, present: usize) -> Option<&'static str> {
+    let words = || cmdline.split_whitespace();
+    if present == 0 || !version.split_whitespace().any(|word| word == "SMP") {
+        return None;
+    }
+    let most =
+        words().filter_map(|word| word.strip_prefix("maxcpus=")?.parse::<u32>().ok()).next_back();
+    let boots_with_one =
+        present == 1 || most.is_some_and(|most| most <= 1) || words().any(|word| word == "nosmp");
+    let is_kept = words().any(|word| word == "noreplace-smp");
+    Some(if boots_with_one && !is_kept { "patched away" } else { "live" })
 }
 
 /// What the kernel says about each known weakness of the CPU.
@@ -70,10 +92,6 @@ pub fn config_sha256(packed: &[u8]) -> Option<String> {
     (!config.is_empty()).then(|| hex(&Sha256::digest(&config)))
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -101,6 +119,17 @@ mod tests {
         assert_eq!(build_id(&notes[..30]), None);
         assert_eq!(build_id(&[0xff; 40]), None);
         assert_eq!(build_id(&[]), None);
+    }
+
+    #[test]
+    fn one_cpu_loses_its_lock_prefixes_unless_told_otherwise() {
+        let smp = |cmdline, present| smp_alternatives("#1 SMP PREEMPT Debian", cmdline, present);
+        assert_eq!(smp("quiet", 1), Some("patched away"));
+        assert_eq!(smp("quiet noreplace-smp", 1), Some("live"));
+        assert_eq!(smp("quiet", 2), Some("live"));
+        assert_eq!(smp("maxcpus=1", 2), Some("patched away"));
+        assert_eq!(smp("quiet", 0), None);
+        assert_eq!(smp_alternatives("#1 PREEMPT", "", 1), None);
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! The agent as PID 1: from the kernel's hands to a guest that can be reached.
 
+mod kallsyms;
 mod modules;
 mod mounts;
 mod network;
+mod port;
+mod sealed;
 mod ssh;
 mod supervise;
 
@@ -11,7 +14,7 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use kduel_protocol::{GuestPlan, PLAN_PATH, PROTOCOL, READY_MARKER};
+use kduel_protocol::{GuestPlan, KALLSYMS_WORD, PLAN_PATH, PROTOCOL, READY_MARKER, Transport};
 use rustix::process::{Pid, Signal};
 use rustix::system::RebootCommand;
 
@@ -43,7 +46,8 @@ fn boot() -> Result<(), String> {
     }
     mounts::use_console();
     let cmdline = fs::read_to_string("/proc/cmdline").unwrap_or_default();
-    if cmdline.split_whitespace().any(|word| word == "kduel.probe") {
+    let has_word = |wanted: &str| cmdline.split_whitespace().any(|word| word == wanted);
+    if has_word("kduel.probe") {
         say_ready(nonce_of(&cmdline));
         return Ok(());
     }
@@ -55,15 +59,29 @@ fn boot() -> Result<(), String> {
     for complaint in modules::load(&modparams) {
         say(&complaint);
     }
+    if has_word(KALLSYMS_WORD) {
+        return kallsyms::send();
+    }
+    match &plan {
+        Some(plan) if plan.transport == Transport::Sealed => {
+            say_ready(&plan.nonce);
+            sealed::run(plan)
+        }
+        plan => serve_logins(plan.as_ref(), &cmdline),
+    }
+}
+
+/// Waits for logins until somebody asks for the end.
+fn serve_logins(plan: Option<&GuestPlan>, cmdline: &str) -> Result<(), String> {
     network::bring_up()?;
     let server = ssh::start()?;
     // Not earlier: the server would inherit the block and never hear of its own children's end.
     let signals = Signals::block().map_err(|error| format!("blocking signals: {error}"))?;
-    match &plan {
+    match plan {
         Some(plan) => say_ready(&plan.nonce),
         None => {
             say(&format!("no plan at {PLAN_PATH}: only waiting for logins"));
-            say_ready(nonce_of(&cmdline));
+            say_ready(nonce_of(cmdline));
         }
     }
     supervise::until_asked(&signals, server)
@@ -142,8 +160,8 @@ mod tests {
 
     #[test]
     fn another_protocol_is_refused() {
-        let text =
-            r#"{"protocol":99,"nonce":"n","knobs":{},"settle-s":0,"trials":[],"monitors":[]}"#;
+        let text = r#"{"protocol":99,"nonce":"n","knobs":{},"settle":{"quiet-s":1,"at-least-s":0,"at-most-s":0},
+                "trials":[],"monitors":[]}"#;
         let message = read_plan(text).unwrap_err();
         assert!(message.contains("protocol 99"), "{message}");
         assert!(read_plan(&text.replace("99", "1")).is_ok());

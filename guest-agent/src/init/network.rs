@@ -15,11 +15,16 @@ const HOST_NAME: &str = "kduel";
 const DEVICE_WAIT_MS: u64 = 10_000;
 const POLL_MS: u64 = 10;
 
-/// Brings up the loopback and the first Ethernet device.
-pub fn bring_up() -> Result<(), String> {
+/// Names the guest and brings up the loopback.
+pub fn loopback() -> Result<(), String> {
     rustix::system::sethostname(HOST_NAME.as_bytes())
         .map_err(|error| format!("setting the host name: {error}"))?;
-    sys::link_up("lo").map_err(|error| format!("bringing up lo: {error}"))?;
+    sys::link_up("lo").map_err(|error| format!("bringing up lo: {error}"))
+}
+
+/// Brings up the loopback and the first Ethernet device.
+pub fn bring_up() -> Result<(), String> {
+    loopback()?;
     let device = device().ok_or_else(|| {
         format!(
             "no network device appeared within {} s: is its driver built in or among the modules?",

@@ -1,19 +1,21 @@
 //! Everything that needs libc or `unsafe`; the rest of the agent goes through here or rustix.
 #![expect(
     unsafe_code,
-    reason = "fork, execve, wait4, mmap, ioctl and signal sets have no safe form"
+    reason = "fork, execve, wait4, mmap, ioctl, signal sets and marks have no safe form"
 )]
 
 mod early;
+mod mark;
 mod memory;
 mod network;
 mod process;
 mod signals;
 
-pub use memory::Mapping;
+pub use mark::{mark_begin, mark_end};
+pub use memory::{Mapping, heap_end, heap_up_and_down};
 pub use network::{default_route, link_up, set_address};
 pub use process::{Ended, Exec, Usage, fork_child, wait, wait_usage};
-pub use signals::{Caught, Signals, default_sigpipe};
+pub use signals::{Caught, Signals, default_sigpipe, handle_user_signal};
 
 use std::io;
 

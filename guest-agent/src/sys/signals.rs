@@ -19,6 +19,17 @@ pub fn default_sigpipe() -> io::Result<()> {
     Ok(())
 }
 
+/// Gives SIGUSR1 a handler that does nothing.
+pub fn handle_user_signal() -> io::Result<()> {
+    extern "C" fn handler(_: libc::c_int) {}
+    let handler: extern "C" fn(libc::c_int) = handler;
+    // SAFETY: the handler lives for ever and does nothing, so it may interrupt anything.
+    if unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) } == libc::SIG_ERR {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// A signal that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caught {

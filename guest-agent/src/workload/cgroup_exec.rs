@@ -8,7 +8,7 @@ use std::path::Path;
 use kduel_protocol::TrialProblem;
 use rustix::fs::{Mode, OFlags};
 
-use super::{Iteration, Value, Workload, failed};
+use super::{Iteration, Value, Window, Workload, failed};
 use crate::clock;
 use crate::process::{ENVIRONMENT, SHELL};
 use crate::sys::{Ended, Exec, fork_child, wait};
@@ -44,9 +44,9 @@ impl CgroupExec {
     }
 
     /// One operation, in nanoseconds.
-    fn move_one(&self) -> Result<u64, TrialProblem> {
+    fn move_one(&self, window: Window) -> Result<u64, TrialProblem> {
         clock::sleep_ns(self.interval_ns);
-        let begin = clock::now_ns();
+        let open = window.open();
         let child = fork_child(|| {
             if move_self(PROCS).is_err() {
                 return NO_MOVE;
@@ -56,7 +56,7 @@ impl CgroupExec {
         });
         let child = child.map_err(|error| failed("fork", error))?;
         let ended = wait(child).map_err(|error| failed("wait", error))?;
-        let elapsed = clock::now_ns() - begin;
+        let elapsed = open.close();
         match ended {
             Ended::Exited(0) => Ok(elapsed),
             Ended::Exited(NO_MOVE) => Err(failed("moving a process", format!("to {GROUP} failed"))),
@@ -110,11 +110,11 @@ impl Workload for CgroupExec {
         Some(self.moves)
     }
 
-    fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem> {
+    fn iterate(&mut self, ops: u64, window: Window) -> Result<Iteration, TrialProblem> {
         let mut singles = Vec::new();
         let mut elapsed_ns = 0;
         for _ in 0..ops {
-            let single = self.move_one()?;
+            let single = self.move_one(window)?;
             elapsed_ns += single;
             singles.push(single as f64);
         }

@@ -6,8 +6,7 @@ use kduel_protocol::TrialProblem;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::partners::{Partners, pipe, read_all, write_all};
-use super::{Iteration, Workload, failed};
-use crate::clock;
+use super::{Iteration, Window, Workload, failed};
 
 /// This process's place in the ring.
 pub struct ContextSwitch {
@@ -50,15 +49,15 @@ fn pin_to_first_cpu() -> rustix::io::Result<()> {
 }
 
 impl Workload for ContextSwitch {
-    fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem> {
+    fn iterate(&mut self, ops: u64, window: Window) -> Result<Iteration, TrialProblem> {
         let rounds = ops.div_ceil(self.tasks);
         let mut token = [1];
-        let begin = clock::now_ns();
+        let open = window.open();
         for _ in 0..rounds {
             write_all(&self.to_next, &token)
                 .and_then(|()| read_all(&self.from_last, &mut token))
                 .map_err(|error| failed("handing the token on", error))?;
         }
-        Ok(Iteration::timed(rounds * self.tasks, clock::now_ns() - begin))
+        Ok(Iteration::timed(rounds * self.tasks, open.close()))
     }
 }

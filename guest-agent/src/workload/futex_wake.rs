@@ -8,8 +8,7 @@ use kduel_protocol::TrialProblem;
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-use super::{Iteration, Workload, failed};
-use crate::clock;
+use super::{Iteration, Window, Workload, failed};
 
 /// A word on a cache line of its own: 1 while it is its reader's turn.
 #[repr(align(128))]
@@ -56,12 +55,12 @@ impl FutexWake {
 }
 
 impl Workload for FutexWake {
-    fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem> {
+    fn iterate(&mut self, ops: u64, window: Window) -> Result<Iteration, TrialProblem> {
         let [there, back] = &*self.words;
-        let begin = clock::now_ns();
+        let open = window.open();
         for _ in 0..ops {
             there.give().and_then(|()| back.take()).map_err(|error| failed("the futex", error))?;
         }
-        Ok(Iteration::timed(ops, clock::now_ns() - begin))
+        Ok(Iteration::timed(ops, open.close()))
     }
 }

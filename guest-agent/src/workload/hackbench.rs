@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::partners::{Partners, buffer, pipe, read_all, write_all};
-use super::{Iteration, Params, Value, Workload, failed};
+use super::{Iteration, Params, Value, Window, Workload, failed};
 use crate::clock;
 
 /// Threads need little more than their message.
@@ -65,7 +65,7 @@ impl Hackbench {
     }
 
     /// One whole run: starts all tasks, lets them go, gives the time until the last has ended.
-    fn run(&self) -> Result<u64, TrialProblem> {
+    fn run(&self, window: Window) -> Result<u64, TrialProblem> {
         let gate = Arc::new(Gate::new()?);
         let mut tasks =
             Tasks { threads: self.threads.then(Vec::new), processes: Partners::default() };
@@ -73,10 +73,10 @@ impl Hackbench {
             self.start_group(&gate, &mut tasks)?;
         }
         gate.wait_for(tasks.len()).map_err(|error| failed("waiting for the tasks", error))?;
-        let begin = clock::now_ns();
+        let open = window.open();
         gate.open().map_err(|error| failed("giving the start signal", error))?;
         tasks.join()?;
-        Ok(clock::now_ns() - begin)
+        Ok(open.close())
     }
 
     fn start_group(&self, gate: &Arc<Gate>, tasks: &mut Tasks) -> Result<(), TrialProblem> {
@@ -169,8 +169,8 @@ impl Workload for Hackbench {
         Some(self.messages())
     }
 
-    fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem> {
-        let elapsed_ns = self.run()?;
+    fn iterate(&mut self, ops: u64, window: Window) -> Result<Iteration, TrialProblem> {
+        let elapsed_ns = self.run(window)?;
         let mut iteration = Iteration::timed(ops, elapsed_ns);
         iteration.values.push(Value {
             metric: "elapsed".to_owned(),

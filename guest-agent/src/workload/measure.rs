@@ -2,9 +2,9 @@
 
 use std::io;
 
-use kduel_protocol::{Event, Monitor, Sample, TrialProblem, TrialSpec};
+use kduel_protocol::{Event, Monitor, Sample, TrialProblem, TrialSpec, window_number};
 
-use super::{Iteration, Workload, build, failed};
+use super::{Iteration, Window, Workload, build, failed};
 use crate::clock::{self, SECOND_NS};
 use crate::monitor;
 
@@ -43,9 +43,9 @@ fn repeat(
     send: Send<'_>,
     kept: &mut Vec<Event>,
 ) -> Result<(), TrialProblem> {
-    let ops = match workload.fixed_ops() {
-        Some(ops) => ops,
-        None => scale(workload, trial.min_interval_ns)?,
+    let (mut ops, min_ns) = match workload.fixed_ops() {
+        Some(ops) => (ops, 0),
+        None => (scale(workload, trial.min_interval_ns)?, trial.min_interval_ns),
     };
     let of = trial.warmup.saturating_add(trial.iterations);
     let mut told = clock::now_ns();
@@ -58,7 +58,10 @@ fn repeat(
             .map_err(|error| failed("telling progress", error))
     };
     for done in 0..trial.warmup {
-        workload.iterate(ops)?;
+        let elapsed_ns = workload.iterate(ops, Window::UNMARKED)?.elapsed_ns;
+        if elapsed_ns < min_ns {
+            ops = grown(ops, elapsed_ns, min_ns);
+        }
         tell(done + 1)?;
     }
     let watch =
@@ -66,7 +69,8 @@ fn repeat(
     let mut results = Vec::new();
     let mut outcome = Ok(());
     for iteration in 0..trial.iterations {
-        match workload.iterate(ops) {
+        let window = Window::numbered(window_number(trial.id, iteration));
+        match workload.iterate(ops, window) {
             Ok(result) => results.push(result),
             Err(problem) => {
                 outcome = Err(problem);
@@ -83,29 +87,37 @@ fn repeat(
     outcome
 }
 
-/// Finds how many operations take at least `min_ns`; the answer holds for the whole trial. Twice in
-/// a row, since the first time may have been long only because it was the first.
+/// Finds how many operations take at least `min_ns`, from intervals of an eighth of that: two in a
+/// row, since the first may have been long only because it was the first. Warm-up corrects it.
 fn scale(workload: &mut dyn Workload, min_ns: u64) -> Result<u64, TrialProblem> {
+    let enough_ns = min_ns / 8;
     let mut ops = 1;
     let mut long_enough = 0;
-    while long_enough < 2 {
-        let result = workload.iterate(ops)?;
-        if result.elapsed_ns >= min_ns {
-            long_enough += 1;
-        } else {
+    loop {
+        let elapsed_ns = workload.iterate(ops, Window::UNMARKED)?.elapsed_ns;
+        if elapsed_ns < enough_ns {
             long_enough = 0;
-            ops = grown(ops, result.elapsed_ns, min_ns);
+            ops = grown(ops, elapsed_ns, enough_ns);
+            continue;
+        }
+        long_enough += 1;
+        if long_enough == 2 {
+            return Ok(needed(ops, elapsed_ns, min_ns).max(1));
         }
     }
-    Ok(ops)
 }
 
-/// The next guess: what was measured says how many are needed, plus an eighth; at least twice, at
-/// most sixteen times as many, since the first operations are the slowest.
-fn grown(ops: u64, elapsed_ns: u64, min_ns: u64) -> u64 {
+/// What was measured says how many operations are needed, plus an eighth.
+fn needed(ops: u64, elapsed_ns: u64, min_ns: u64) -> u64 {
     let needed = u128::from(ops) * u128::from(min_ns) * 9 / 8 / u128::from(elapsed_ns.max(1));
-    let needed = u64::try_from(needed).unwrap_or(u64::MAX);
-    needed.clamp(ops.saturating_add(ops.div_ceil(8)), ops.saturating_mul(16))
+    u64::try_from(needed).unwrap_or(u64::MAX)
+}
+
+/// The next guess after too short an interval: more by an eighth at least, at most sixteen times as
+/// many, since the first operations are the slowest.
+fn grown(ops: u64, elapsed_ns: u64, min_ns: u64) -> u64 {
+    let least = ops.saturating_add(ops.div_ceil(8));
+    needed(ops, elapsed_ns, min_ns).clamp(least, ops.saturating_mul(16))
 }
 
 /// One iteration as it is sent.
@@ -143,27 +155,27 @@ mod tests {
     struct Steady(Vec<u64>);
 
     impl Workload for Steady {
-        fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem> {
+        fn iterate(&mut self, ops: u64, _: Window) -> Result<Iteration, TrialProblem> {
             self.0.push(ops);
             Ok(Iteration::timed(ops, ops * 100))
         }
     }
 
     #[test]
-    fn scaling_ends_at_the_first_long_enough_interval() {
+    fn a_few_short_intervals_tell_the_scale() {
         let mut steady = Steady(Vec::new());
         let ops = scale(&mut steady, 1_000_000).unwrap();
         assert!((10_000..20_000).contains(&ops), "{ops}");
-        assert_eq!(steady.0.last(), Some(&ops));
-        assert!(steady.0.len() < 9, "{:?}", steady.0);
+        assert!(steady.0.iter().sum::<u64>() < ops / 2, "{:?}", steady.0);
         assert_eq!(scale(&mut steady, 0).unwrap(), 1);
+        assert_eq!(scale(&mut steady, 50).unwrap(), 1, "one operation is longer");
     }
 
     /// Takes 10 us the first time, 1 us afterwards, per operation.
     struct ColdOnce(bool);
 
     impl Workload for ColdOnce {
-        fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem> {
+        fn iterate(&mut self, ops: u64, _: Window) -> Result<Iteration, TrialProblem> {
             let each = if std::mem::replace(&mut self.0, false) { 10_000 } else { 1000 };
             Ok(Iteration::timed(ops, ops * each))
         }

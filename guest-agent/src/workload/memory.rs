@@ -1,119 +1,10 @@
-//! `page-fault` and `mmap-munmap`: the first touch of pages of 4 KiB.
-
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+//! `mmap-munmap` and `memory`: mappings, the heap, protection, advice.
 
 use kduel_protocol::TrialProblem;
-use rustix::fs::MemfdFlags;
 
-use super::partners::{Partners, pipe, read_all, write_all};
-use super::{Iteration, Workload, failed};
-use crate::clock;
-use crate::sys::Mapping;
-
-/// Pages touched between two readings of the clock.
-const CHUNK: usize = 1024;
-
-/// What is touched.
-enum Kind {
-    /// Fresh private memory.
-    Anonymous,
-    /// A shared mapping of a tmpfs file whose pages are all there.
-    File(OwnedFd),
-    /// Private memory whose pages another process has, too.
-    CopyOnWrite(Mapping),
-}
-
-/// Touches pages for the first time.
-pub struct PageFault {
-    kind: Kind,
-    page: usize,
-}
-
-impl PageFault {
-    /// `kind` as in the workload's parameter.
-    pub fn new(kind: &str) -> Result<Self, TrialProblem> {
-        let page = small_pages()?;
-        let kind = match kind {
-            "anonymous" => Ok(Kind::Anonymous),
-            "file" => cached_file(page).map(Kind::File),
-            "copy-on-write" => {
-                touched(Mapping::anonymous(page * CHUNK), page).map(Kind::CopyOnWrite)
-            }
-            other => return Err(failed("what to touch", format!("\"{other}\" is not known"))),
-        };
-        Ok(Self { kind: kind.map_err(|error| failed("mapping memory", error))?, page })
-    }
-
-    /// Touches `count` pages once, at most a chunk; the time of the touches alone.
-    fn touch(&mut self, count: usize) -> Result<u64, TrialProblem> {
-        let bytes = self.page * CHUNK;
-        let mapped =
-            |result: io::Result<Mapping>| result.map_err(|error| failed("mapping memory", error));
-        match &mut self.kind {
-            Kind::Anonymous => {
-                Ok(time_touch(&mut mapped(Mapping::anonymous(bytes))?, self.page, count))
-            }
-            Kind::File(file) => {
-                Ok(time_touch(&mut mapped(Mapping::shared(file.as_fd(), bytes))?, self.page, count))
-            }
-            Kind::CopyOnWrite(memory) => {
-                let (silent, _held) = pipe()?;
-                let (there, is_there) = pipe()?;
-                let mut sharer = Partners::default();
-                sharer.add(|| {
-                    write_all(&is_there, &[1])?;
-                    read_all(&silent, &mut [0])
-                })?;
-                // What it still has to do would be counted if it shared our CPU.
-                read_all(&there, &mut [0]).map_err(|error| failed("the sharer", error))?;
-                Ok(time_touch(memory, self.page, count))
-            }
-        }
-    }
-}
-
-/// No huge pages in this process; gives the size of a page.
-fn small_pages() -> Result<usize, TrialProblem> {
-    match rustix::thread::disable_transparent_huge_pages(true) {
-        // A kernel that was built without them.
-        Ok(()) | Err(rustix::io::Errno::INVAL) => Ok(rustix::param::page_size()),
-        Err(error) => Err(failed("switching off huge pages", error)),
-    }
-}
-
-fn cached_file(page: usize) -> io::Result<OwnedFd> {
-    let file = rustix::fs::memfd_create(c"kduel-page-fault", MemfdFlags::CLOEXEC)?;
-    let bytes = page * CHUNK;
-    rustix::fs::ftruncate(&file, bytes as u64)?;
-    touched(Mapping::shared(file.as_fd(), bytes), page)?;
-    Ok(file)
-}
-
-fn touched(memory: io::Result<Mapping>, page: usize) -> io::Result<Mapping> {
-    let mut memory = memory?;
-    memory.touch(page, CHUNK);
-    Ok(memory)
-}
-
-fn time_touch(memory: &mut Mapping, page: usize, count: usize) -> u64 {
-    let begin = clock::now_ns();
-    memory.touch(page, count);
-    clock::now_ns() - begin
-}
-
-impl Workload for PageFault {
-    fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem> {
-        let mut elapsed = 0;
-        let mut left = ops;
-        while left > 0 {
-            let count = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
-            elapsed += self.touch(count)?;
-            left -= count as u64;
-        }
-        Ok(Iteration::timed(ops, elapsed))
-    }
-}
+use super::page_fault::small_pages;
+use super::{Iteration, Window, Workload, failed};
+use crate::sys::{Mapping, heap_end, heap_up_and_down};
 
 /// Maps, touches, unmaps.
 pub struct MmapMunmap {
@@ -130,14 +21,73 @@ impl MmapMunmap {
 }
 
 impl Workload for MmapMunmap {
-    fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem> {
+    fn iterate(&mut self, ops: u64, window: Window) -> Result<Iteration, TrialProblem> {
         let pages = self.bytes.div_ceil(self.page);
-        let begin = clock::now_ns();
+        let open = window.open();
         for _ in 0..ops {
             let mut memory =
                 Mapping::anonymous(self.bytes).map_err(|error| failed("mapping memory", error))?;
             memory.touch(self.page, pages);
         }
-        Ok(Iteration::timed(ops, clock::now_ns() - begin))
+        Ok(Iteration::timed(ops, open.close()))
+    }
+}
+
+/// Pages of the mapping that `madvise` and `mprotect` work on.
+const PAGES: usize = 16;
+
+/// Changes memory that is there.
+pub struct Memory {
+    operation: Operation,
+    page: usize,
+}
+
+enum Operation {
+    /// Moves the end of the heap, which is here, up and down.
+    Break(usize),
+    /// Touches pages and gives them back.
+    Advise(Mapping),
+    /// Makes one page read-only and writable again.
+    Protect(Mapping),
+}
+
+impl Memory {
+    /// `name` as in the workload's parameter `op`.
+    pub fn new(name: &str) -> Result<Self, TrialProblem> {
+        let page = small_pages()?;
+        let mapping = || {
+            let mut memory = Mapping::anonymous(page * PAGES)?;
+            memory.touch(page, PAGES);
+            Ok(memory)
+        };
+        let operation = match name {
+            "brk" => heap_end().map(Operation::Break),
+            "madvise" => mapping().map(Operation::Advise),
+            "mprotect" => mapping().map(Operation::Protect),
+            other => return Err(failed("the operation", format!("\"{other}\" is not known"))),
+        };
+        let operation = operation.map_err(|error| failed("preparing memory", error))?;
+        Ok(Self { operation, page })
+    }
+}
+
+impl Workload for Memory {
+    fn iterate(&mut self, ops: u64, window: Window) -> Result<Iteration, TrialProblem> {
+        let page = self.page;
+        let open = window.open();
+        for _ in 0..ops {
+            let done = match &mut self.operation {
+                Operation::Break(end) => heap_up_and_down(*end, page * PAGES),
+                Operation::Advise(memory) => {
+                    memory.touch(page, PAGES);
+                    memory.forget()
+                }
+                Operation::Protect(memory) => memory
+                    .protect(page, page, false)
+                    .and_then(|()| memory.protect(page, page, true)),
+            };
+            done.map_err(|error| failed("changing memory", error))?;
+        }
+        Ok(Iteration::timed(ops, open.close()))
     }
 }

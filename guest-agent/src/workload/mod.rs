@@ -1,20 +1,28 @@
 //! The workloads, and the loop that measures any of them.
 
 mod cgroup_exec;
+mod clone_join;
 mod command;
 mod context_switch;
+mod event;
+mod file;
 mod fork;
 mod futex_wake;
 mod hackbench;
+mod huge_pages;
 mod measure;
 mod memory;
+mod page_fault;
 mod partners;
-mod pipe_roundtrip;
+mod roundtrip;
+mod sleep;
 mod syscall;
+mod window;
 
 use kduel_protocol::{Better, COMMAND, TrialProblem, TrialSpec};
 
 pub use measure::measure;
+use window::Window;
 
 use crate::text;
 
@@ -26,8 +34,8 @@ trait Workload {
         None
     }
 
-    /// Carries out about `ops` operations, at least one.
-    fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem>;
+    /// Carries out about `ops` operations, at least one; they alone are in the window.
+    fn iterate(&mut self, ops: u64, window: Window) -> Result<Iteration, TrialProblem>;
 
     /// What is left to do after the last iteration.
     fn finish(&mut self) -> Result<(), TrialProblem> {
@@ -83,7 +91,7 @@ fn failed(doing: &str, error: impl std::fmt::Display) -> TrialProblem {
 fn build(trial: &TrialSpec) -> Result<Box<dyn Workload>, TrialProblem> {
     let params = Params(trial);
     Ok(match trial.workload.as_str() {
-        "fork-exit" => Box::new(fork::Fork::exit()),
+        "fork-exit" => Box::new(fork::Fork::exit(params.integer("mappings")?)?),
         "fork-exec" => Box::new(fork::Fork::exec()?),
         "fork-shell" => Box::new(fork::Fork::shell()?),
         "cgroup-exec" => Box::new(cgroup_exec::CgroupExec::new(
@@ -91,10 +99,19 @@ fn build(trial: &TrialSpec) -> Result<Box<dyn Workload>, TrialProblem> {
             params.integer("moves")?,
         )?),
         "syscall" => Box::new(syscall::Syscall::new(params.word("call")?)?),
-        "pipe-roundtrip" => Box::new(pipe_roundtrip::PipeRoundtrip::new(params.integer("bytes")?)?),
+        "pipe-roundtrip" => Box::new(roundtrip::Roundtrip::pipe(params.integer("bytes")?)?),
         "context-switch" => Box::new(context_switch::ContextSwitch::new(params.integer("tasks")?)?),
-        "page-fault" => Box::new(memory::PageFault::new(params.word("kind")?)?),
+        "page-fault" => Box::new(page_fault::PageFault::new(params.word("kind")?)?),
         "mmap-munmap" => Box::new(memory::MmapMunmap::new(params.integer("bytes")?)?),
+        "memory" => Box::new(memory::Memory::new(params.word("op")?)?),
+        "socket-roundtrip" => {
+            let (kind, bytes) = (params.word("kind")?, params.integer("bytes")?);
+            Box::new(roundtrip::Roundtrip::socket(kind, bytes)?)
+        }
+        "clone-join" => Box::new(clone_join::CloneJoin),
+        "event" => Box::new(event::Event::new(params.word("kind")?)?),
+        "file" => Box::new(file::File::new(params.word("op")?)?),
+        "sleep" => Box::new(sleep::Sleep(params.integer("interval")?)),
         "futex-wake" => Box::new(futex_wake::FutexWake::new()?),
         "hackbench" => Box::new(hackbench::Hackbench::new(&params)?),
         COMMAND => {

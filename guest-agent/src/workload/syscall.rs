@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use kduel_protocol::TrialProblem;
 use rustix::fs::{Mode, OFlags};
 
-use super::{Iteration, Workload, failed};
-use crate::clock;
+use super::{Iteration, Window, Workload, failed};
 
 /// Which call, with what it needs.
 enum Call {
@@ -64,30 +63,36 @@ fn scratch_file() -> Result<(PathBuf, CString), TrialProblem> {
 
 /// The time that `ops` rounds of `call` take, in nanoseconds.
 #[inline]
-fn time(ops: u64, mut call: impl FnMut() -> rustix::io::Result<()>) -> Result<u64, TrialProblem> {
-    let begin = clock::now_ns();
+fn time(
+    ops: u64,
+    window: Window,
+    mut call: impl FnMut() -> rustix::io::Result<()>,
+) -> Result<u64, TrialProblem> {
+    let open = window.open();
     for _ in 0..ops {
         call().map_err(|error| failed("the system call", error))?;
     }
-    Ok(clock::now_ns() - begin)
+    Ok(open.close())
 }
 
 impl Workload for Syscall {
-    fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem> {
+    fn iterate(&mut self, ops: u64, window: Window) -> Result<Iteration, TrialProblem> {
         let elapsed = match &mut self.call {
-            Call::Getppid => time(ops, || {
+            Call::Getppid => time(ops, window, || {
                 std::hint::black_box(rustix::process::getppid());
                 Ok(())
             }),
             Call::Read(file, buffer) => {
-                time(ops, || rustix::io::read(&*file, buffer.as_mut_slice()).map(drop))
+                time(ops, window, || rustix::io::read(&*file, buffer.as_mut_slice()).map(drop))
             }
-            Call::Write(file, buffer) => time(ops, || rustix::io::write(&*file, buffer).map(drop)),
-            Call::OpenClose(path) => time(ops, || {
+            Call::Write(file, buffer) => {
+                time(ops, window, || rustix::io::write(&*file, buffer).map(drop))
+            }
+            Call::OpenClose(path) => time(ops, window, || {
                 // Closed when dropped.
                 rustix::fs::open(path.as_c_str(), OFlags::RDONLY, Mode::empty()).map(drop)
             }),
-            Call::Stat(path) => time(ops, || {
+            Call::Stat(path) => time(ops, window, || {
                 std::hint::black_box(rustix::fs::stat(path.as_c_str())?);
                 Ok(())
             }),

@@ -21,8 +21,8 @@ pub fn trial(id: u32, workload: &str, params: serde_json::Value) -> TrialSpec {
 /// A plan without knobs or settling.
 pub fn plan(trials: Vec<TrialSpec>) -> GuestPlan {
     let plan = json!({
-        "protocol": PROTOCOL, "nonce": "n0nce", "knobs": {}, "settle-s": 0, "trials": [],
-        "monitors": ["vmstat"],
+        "protocol": PROTOCOL, "nonce": "n0nce", "knobs": {},
+        "settle": { "quiet-s": 1, "at-least-s": 0, "at-most-s": 0 }, "trials": [], "monitors": ["vmstat"],
     });
     GuestPlan { trials, ..serde_json::from_value(plan).unwrap() }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 /// Starts the measuring child itself, as the agent does for each trial.
 fn start(workload: &str, min_interval_ns: u64, is_filtered: bool) -> Child {
-    let mut spec = trial(1, workload, json!({}));
+    let mut spec = trial(1, workload, json!({ "mappings": 0 }));
     spec.min_interval_ns = min_interval_ns;
     let request = json!({ "trial": spec, "monitors": [] }).to_string();
     let mut command = Command::new(AGENT);

@@ -1,7 +1,7 @@
 //! What the agent does when things go wrong: deadlines, leftovers, knobs, plans.
 
 use crate::common::{agent_run, plan, proven_events, run, trial};
-use kduel_protocol::{Event, GuestPlan, TrialProblem, TrialSpec};
+use kduel_protocol::{Event, GuestPlan, Settle, TrialProblem, TrialSpec};
 use serde_json::json;
 
 /// A trial of a shell command, after `setup`.
@@ -52,7 +52,7 @@ fn a_long_iteration_is_no_silence() {
 
 #[test]
 fn a_knob_that_did_not_take_stops_before_the_trials() {
-    let mut plan = plan(vec![trial(1, "fork-exit", json!({}))]);
+    let mut plan = plan(vec![trial(1, "fork-exit", json!({ "mappings": 0 }))]);
     plan.knobs.cmdline = vec!["kduel.surely-not=1".to_owned()];
     plan.knobs.setup = vec!["true".to_owned()];
     let events = proven_events(&run(&plan));
@@ -69,7 +69,7 @@ fn a_knob_that_did_not_take_stops_before_the_trials() {
 
 #[test]
 fn settling_is_reported() {
-    let plan = GuestPlan { settle_s: 1, ..plan(Vec::new()) };
+    let plan = GuestPlan { settle: Settle::first_quiet_second(1), ..plan(Vec::new()) };
     let events = proven_events(&run(&plan));
     let Some(Event::Settled { waited_ms, .. }) =
         events.iter().find(|event| matches!(event, Event::Settled { .. }))

@@ -2,17 +2,33 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{plan, proven_events, run, trial};
-use kduel_protocol::{Event, TrialProblem, TrialSpec, WORKLOADS};
+use crate::common::{AGENT, plan, proven_events, run, trial};
+use kduel_protocol::{Event, MARK_LENGTH, Mark, TrialProblem, TrialSpec, WORKLOADS};
 use serde_json::json;
 
 /// Small ones of every workload, and every choice of every parameter.
 fn trials() -> Vec<TrialSpec> {
     let mut small = Vec::new();
     let mut add = |workload, params| small.push(trial(0, workload, params));
-    for name in ["fork-exit", "fork-exec", "fork-shell", "futex-wake"] {
+    for name in ["fork-exec", "fork-shell", "futex-wake", "clone-join"] {
         add(name, json!({}));
     }
+    for mappings in [0, 1001] {
+        add("fork-exit", json!({ "mappings": mappings }));
+    }
+    for kind in ["eventfd", "epoll", "signal", "timer"] {
+        add("event", json!({ "kind": kind }));
+    }
+    for op in ["brk", "madvise", "mprotect"] {
+        add("memory", json!({ "op": op }));
+    }
+    for op in ["create", "unlink", "rename"] {
+        add("file", json!({ "op": op }));
+    }
+    for kind in ["unix", "tcp", "udp"] {
+        add("socket-roundtrip", json!({ "kind": kind, "bytes": 64 }));
+    }
+    add("sleep", json!({ "interval": 100_000 }));
     for call in ["getppid", "read-1", "read-4k", "write-1", "write-4k", "open-close", "stat"] {
         add("syscall", json!({ "call": call }));
     }
@@ -22,7 +38,7 @@ fn trials() -> Vec<TrialSpec> {
     for tasks in [2, 7] {
         add("context-switch", json!({ "tasks": tasks }));
     }
-    for kind in ["anonymous", "file", "copy-on-write"] {
+    for kind in ["anonymous", "huge", "file", "copy-on-write"] {
         add("page-fault", json!({ "kind": kind }));
     }
     add("mmap-munmap", json!({ "bytes": 65536 }));
@@ -96,6 +112,14 @@ fn every_workload_gives_its_metrics() {
     assert_eq!(problems, BTreeMap::new());
     let monitored = events.iter().filter(|event| matches!(event, Event::Monitored { .. }));
     assert!(monitored.count() >= trials.len() - 1);
+}
+
+#[test]
+fn the_marks_are_in_the_program() {
+    let program = std::fs::read(AGENT).unwrap();
+    for mark in [Mark::Begin, Mark::End] {
+        assert!(program.windows(MARK_LENGTH).any(|bytes| bytes == mark.bytes()), "{mark:?}");
+    }
 }
 
 #[test]

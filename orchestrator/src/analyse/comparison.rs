@@ -1,6 +1,8 @@
 use kduel_protocol::Better;
 use serde::{Deserialize, Serialize};
 
+use super::ExactFinding;
+
 /// One metric of one workload of one experiment at one set of dimensions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -50,6 +52,9 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// Why, in one sentence.
     pub reason: String,
+    /// What only exact runs have.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exact: Option<Box<ExactFinding>>,
 }
 
 /// What follows from a comparison.

@@ -3,10 +3,12 @@
 mod comparison;
 mod decide;
 mod distribution;
+mod exact;
 mod failures;
 mod margin;
 mod pairing;
 mod run;
+mod self_test;
 mod series;
 mod sides;
 #[cfg(test)]
@@ -16,7 +18,9 @@ mod warnings;
 pub use comparison::{Comparison, SeriesName, Verdict};
 pub use decide::{Answer, Question, decide};
 pub use distribution::DistributionSummary;
+pub use exact::{CountPair, ExactFinding, ExactWord};
 pub use failures::FailureGroup;
 pub use margin::default_margin;
 pub use run::{Analysis, PairCount, analyse, count_pairs};
+pub use self_test::{first_difference, self_test};
 pub use sides::{SideSummary, cmdline_words, sides_same};

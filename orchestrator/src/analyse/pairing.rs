@@ -100,6 +100,7 @@ impl Pairing<'_> {
             dropped: self.ended() - differences.len(),
             verdict: Verdict::Invalid,
             reason: String::new(),
+            exact: None,
         };
         match self.obstacle(&differences) {
             Some(reason) => comparison.reason = reason,

@@ -4,9 +4,10 @@ use crate::boot::Accel;
 use crate::collect::BootRecord;
 use crate::exit_code;
 use crate::fault::Fault;
-use crate::plan::Plan;
+use crate::plan::{Measure, Plan};
 
 use super::distribution::distributions;
+use super::exact::{compare_exact, not_exact};
 use super::pairing::compare_experiment;
 use super::series::latest_results;
 use super::sides::summarise;
@@ -66,7 +67,14 @@ pub fn analyse(plan: &Plan, records: &[BootRecord]) -> Analysis {
             experiment.sides.iter().map(|side| summarise(experiment, side, records)).collect();
         warn(experiment, &summaries, records, &mut warnings);
         sides.extend(summaries);
-        comparisons.extend(compare_experiment(plan, experiment, records, mixed));
+        comparisons.extend(match plan.measure {
+            Measure::Time => compare_experiment(plan, experiment, records, mixed),
+            Measure::Instructions => compare_exact(plan, experiment, records),
+        });
+    }
+    if plan.measure == Measure::Instructions {
+        warnings.extend(not_exact(plan, records).map(|why| format!("not exact: {why}")));
+        warnings.extend(lost(records));
     }
     let pairs = count_pairs(plan, records);
     if !records.is_empty() && pairs.done < pairs.planned {
@@ -91,7 +99,34 @@ pub fn analyse(plan: &Plan, records: &[BootRecord]) -> Analysis {
     }
 }
 
+/// What the plugin could not count, each once for a side.
+fn lost(records: &[BootRecord]) -> Vec<String> {
+    let mut lost: Vec<String> = Vec::new();
+    for record in records {
+        for what in record.exact.iter().flat_map(|exact| &exact.lost) {
+            let line = format!("{}: {what}", record.side);
+            if !lost.contains(&line) {
+                lost.push(line);
+            }
+        }
+    }
+    lost
+}
+
 fn basis(plan: &Plan) -> &'static str {
+    let exact = plan.experiments.iter().filter_map(|experiment| experiment.exact.as_ref());
+    if plan.measure == Measure::Instructions {
+        return match exact.into_iter().any(|terms| terms.sampled) {
+            true => {
+                "layouts sampled; value is the mean of the seeds, change the two-sample \
+                 Hodges-Lehmann estimate over seeds, interval exact rank sum, at least 95 %"
+            }
+            false => {
+                "deterministic; value is the mean of the windows, change their ratio, no interval: \
+                 the same run gives the same bits; it holds for these two binaries in this layout"
+            }
+        };
+    }
     if plan.quick {
         "quick, one look; value is the median of the boots, change the mean of the logarithms over \
          pairs of boots (so not quite a ratio of values), interval Student's t at 95 %"

@@ -31,7 +31,7 @@ pub(super) fn latest_results<'a>(
 }
 
 /// The last attempt of each block's boot of `side`.
-pub(super) fn latest<'a>(
+pub(in crate::analyse) fn latest<'a>(
     records: &'a [BootRecord],
     experiment: &str,
     side: &str,
@@ -48,9 +48,11 @@ pub(super) fn latest<'a>(
     latest
 }
 
-/// A boot that the user stopped says nothing, not even that it failed.
+/// A boot that the user stopped says nothing, not even that it failed; one that only repeats another's
+/// first trial speaks in the self-test alone.
 pub(super) fn happened(record: &BootRecord) -> bool {
-    !matches!(&record.outcome, BootOutcome::Failed(f) if f.class == FailureClass::Interrupted)
+    !record.is_again()
+        && !matches!(&record.outcome, BootOutcome::Failed(f) if f.class == FailureClass::Interrupted)
 }
 
 /// The metrics of `trial`, primary ones first: what its definition promises, and what else came.

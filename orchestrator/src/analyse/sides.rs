@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use kduel_protocol::{Facts, KnobKind, KnobReading};
 use serde::{Deserialize, Serialize};
 
-use crate::collect::{BootOutcome, BootRecord, BootResult};
+use crate::collect::{BootOutcome, BootRecord, BootResult, ExactBoot};
 use crate::plan::{PlannedExperiment, PlannedSide};
 
 use super::failures::{FailureGroup, group_failures};
@@ -33,6 +33,9 @@ pub struct SideSummary {
     pub ready_ms: Option<f64>,
     /// Boots and trials that failed, alike ones together.
     pub failures: Vec<FailureGroup>,
+    /// What decided the bits of the first completed boot of an exact run.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exact: Option<Box<ExactBoot>>,
 }
 
 /// Sums up the boots of `side`. `records` may hold other sides and experiments.
@@ -60,6 +63,7 @@ pub(super) fn summarise(
         not_idle: results().filter(|result| !result.idle).count(),
         ready_ms: kduel_stats::median(&ready).ok(),
         failures: group_failures(experiment, &own),
+        exact: own.iter().find(|record| result(record).is_some()).and_then(|r| r.exact.clone()),
     }
 }
 

@@ -12,14 +12,11 @@ use rustix::process::{Gid, Resource, Rlimit, Signal, Uid};
 
 use super::process::Launch;
 
-/// QEMU writes no files: what it must tell goes through descriptors.
-const FILE_BYTES: u64 = 1 << 20;
-
 const OPEN_FILES: u64 = 1024;
 
 /// Starts `launch` as the user `uid` (and the group of that number), or as ourselves.
 pub fn spawn(launch: Launch, uid: Option<u32>) -> io::Result<Child> {
-    let Launch { program, args, inherited } = launch;
+    let Launch { program, args, inherited, file_bytes } = launch;
     let parent = rustix::process::getpid();
     let mut command = Command::new(program);
     command
@@ -32,8 +29,9 @@ pub fn spawn(launch: Launch, uid: Option<u32>) -> io::Result<Child> {
     let confine = move || -> io::Result<()> {
         rustix::process::setsid()?;
         hand_over(&inherited)?;
+        ignore_file_limit()?;
         for (resource, most) in
-            [(Resource::Core, 0), (Resource::Nofile, OPEN_FILES), (Resource::Fsize, FILE_BYTES)]
+            [(Resource::Core, 0), (Resource::Nofile, OPEN_FILES), (Resource::Fsize, file_bytes)]
         {
             let limit = Rlimit { current: Some(most), maximum: Some(most) };
             rustix::process::setrlimit(resource, limit)?;
@@ -80,6 +78,14 @@ fn close_on_exec_from(first: u32) {
             libc::c_long::from(libc::CLOSE_RANGE_CLOEXEC),
         );
     }
+}
+
+/// A file at its limit refuses to grow; the signal would end the process.
+fn ignore_file_limit() -> io::Result<()> {
+    // SAFETY: the call takes two integers; ignoring a signal installs no code.
+    #[expect(unsafe_code, reason = "neither std nor rustix sets the disposition of a signal")]
+    let before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    if before == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 fn become_user(id: u32) -> io::Result<()> {

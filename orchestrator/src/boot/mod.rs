@@ -11,6 +11,8 @@ pub mod process;
 pub mod qemu;
 pub mod qemu_args;
 pub mod qmp;
+pub mod sealed;
+pub mod sealed_args;
 mod spec;
 pub mod ssh;
 mod terminal;
@@ -18,6 +20,7 @@ pub mod vigil;
 
 pub use fake::FakeMachine;
 pub use qemu::QemuMachine;
+pub use sealed::{PluginFiles, SealedEnd, SealedSpec, Step, run_sealed};
 pub use spec::{Accel, Deadlines, ExecEnd, GuestSpec, Listener, SshIdentity, Watch};
 
 use crate::fault::Failure;

@@ -29,7 +29,12 @@ pub struct Launch {
     pub args: Vec<String>,
     /// Open in the child under the same numbers; everything else but the standard streams is not.
     pub inherited: Vec<OwnedFd>,
+    /// The most that each file it writes may hold, in bytes; what is beyond is refused.
+    pub file_bytes: u64,
 }
+
+/// For a program that writes no files: what it must tell goes through pipes and sockets.
+pub const NO_FILES: u64 = 1 << 20;
 
 /// A running child: leader of its own session and process group, with an empty environment, tight
 /// limits, as a user of its own if we are root. It is killed when the thread that started it ends,
@@ -249,7 +254,13 @@ mod tests {
 
     fn shell(script: &str) -> Process {
         let args = vec!["-c".to_owned(), script.to_owned()];
-        Process::start(Launch { program: "/bin/sh".into(), args, inherited: Vec::new() }).unwrap()
+        Process::start(Launch {
+            program: "/bin/sh".into(),
+            args,
+            inherited: Vec::new(),
+            file_bytes: NO_FILES,
+        })
+        .unwrap()
     }
 
     fn proc_status(pid: u32, key: &str) -> String {
@@ -291,7 +302,12 @@ mod tests {
         let theirs: OwnedFd = theirs.into();
         let args = vec!["-c".to_owned(), "ls /proc/self/fd >&2; env >&2".to_owned()];
         let number = std::os::fd::AsRawFd::as_raw_fd(&theirs);
-        let launch = Launch { program: "/bin/sh".into(), args, inherited: vec![theirs] };
+        let launch = Launch {
+            program: "/bin/sh".into(),
+            args,
+            inherited: vec![theirs],
+            file_bytes: NO_FILES,
+        };
         let mut process = Process::start(launch).unwrap();
         assert!(process.wait(Duration::from_secs(5)));
         let seen = process.stderr();
@@ -347,9 +363,33 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_is_a_missing_tool() {
+    fn a_file_at_its_limit_refuses_more_and_the_program_lives() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        file.as_file().set_permissions(mode).unwrap();
+        let script = format!(
+            "exec 7>>/proc/self/fd/$0; i=0; while [ $i -lt 3 ]; do echo {} >&7; i=$((i+1)); done; exit 4",
+            "x".repeat(80)
+        );
+        let theirs: OwnedFd = file.reopen().unwrap().into();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&theirs).to_string();
+        let args = vec!["-c".to_owned(), script, number];
         let launch =
-            Launch { program: "/nonexistent/qemu".into(), args: Vec::new(), inherited: Vec::new() };
+            Launch { program: "/bin/sh".into(), args, inherited: vec![theirs], file_bytes: 100 };
+        let mut process = Process::start(launch).unwrap();
+        assert!(process.wait(Duration::from_secs(5)));
+        assert_eq!(process.end(GRACE).unwrap().code(), Some(4));
+        assert_eq!(file.as_file().metadata().unwrap().len(), 100);
+    }
+
+    #[test]
+    fn a_missing_program_is_a_missing_tool() {
+        let launch = Launch {
+            program: "/nonexistent/qemu".into(),
+            args: Vec::new(),
+            inherited: Vec::new(),
+            file_bytes: NO_FILES,
+        };
         assert_eq!(Process::start(launch).unwrap_err().class, FailureClass::ToolMissing);
     }
 }

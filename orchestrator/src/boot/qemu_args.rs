@@ -19,6 +19,12 @@ pub struct Architecture {
     /// QEMU's machine. On x86 with a firmware that does nothing but start the kernel: half a second
     /// less than SeaBIOS, and it passes on all ACPI tables, those about NUMA included.
     pub machine: &'static str,
+    /// The machine of exact runs: of one version, so that another QEMU's is the same.
+    pub exact_machine: &'static str,
+    /// The processor of exact runs where nobody says another.
+    pub exact_cpu: &'static str,
+    /// What QEMU reads from its data folders for an exact guest: all of it can reach the guest.
+    pub firmware: &'static [&'static str],
     /// The kernel's name of the first serial port.
     pub serial: &'static str,
 }
@@ -29,6 +35,17 @@ pub const ARCHITECTURES: &[Architecture] = &[Architecture {
     program: "qemu-system-x86_64",
     package: "qemu-system-x86",
     machine: "q35,firmware=qboot.rom",
+    exact_machine: "pc-q35-10.0,firmware=qboot.rom",
+    exact_cpu: "Westmere-v1",
+    firmware: &[
+        "qboot.rom",
+        "linuxboot_dma.bin",
+        "linuxboot.bin",
+        "multiboot_dma.bin",
+        "multiboot.bin",
+        "pvh.bin",
+        "kvmvapic.bin",
+    ],
     serial: "ttyS0",
 }];
 
@@ -147,7 +164,7 @@ fn cpu(spec: &GuestSpec) -> String {
     cpu
 }
 
-fn topology(topology: &Topology) -> Vec<(&'static str, String)> {
+pub(super) fn topology(topology: &Topology) -> Vec<(&'static str, String)> {
     let Topology { sockets, cores, threads, memory_mib, .. } = topology;
     let mut args = vec![
         ("smp", format!("{},sockets={sockets},cores={cores},threads={threads}", topology.cpus())),
@@ -181,7 +198,7 @@ fn topology(topology: &Topology) -> Vec<(&'static str, String)> {
 }
 
 /// A value within one of QEMU's comma-separated lists.
-fn escaped(value: &str) -> String {
+pub(super) fn escaped(value: &str) -> String {
     value.replace(',', ",,")
 }
 

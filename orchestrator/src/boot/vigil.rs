@@ -9,8 +9,8 @@ use kduel_protocol::{GAVE_UP_MARKER, READY_MARKER};
 use serde_json::Value;
 
 use super::console::Console;
-use super::handles::{console_pipe, forwarded_port, memory_file, open_kvm, read, rig};
-use super::process::{Launch, Process};
+use super::handles::{archives, console_pipe, forwarded_port, memory_copy, open_kvm, read, rig};
+use super::process::{Launch, NO_FILES, Process};
 use super::qemu_args::{Descriptors, command_line};
 use super::qmp::{Qmp, QmpEvent};
 use super::{Accel, GuestSpec, Watch};
@@ -58,8 +58,8 @@ impl Vigil {
         let (console, console_theirs) = console_pipe()?;
         let (control, control_theirs) = UnixStream::pair()
             .map_err(|error| rig(&format!("failed to make a socket pair: {error}")))?;
-        let image = memory_file("kernel", &[&read(&spec.image)?])?;
-        let initramfs = memory_file("initramfs", &[&read(&spec.initramfs)?, &spec.overlay])?;
+        let image = memory_copy("kernel", &spec.image)?;
+        let initramfs = archives("initramfs", &[&read(&spec.initramfs)?, &spec.overlay])?;
         let kvm = if spec.accel == Accel::Kvm { Some(open_kvm()?) } else { None };
         let descriptors = Descriptors {
             console: console_theirs.as_raw_fd(),
@@ -80,7 +80,12 @@ impl Vigil {
         let mut inherited: Vec<OwnedFd> =
             vec![console_theirs, control_theirs.into(), image, initramfs];
         inherited.extend(kvm);
-        let launch = Launch { program: qemu.program.clone(), args: argv[1..].to_vec(), inherited };
+        let launch = Launch {
+            program: qemu.program.clone(),
+            args: argv[1..].to_vec(),
+            inherited,
+            file_bytes: NO_FILES,
+        };
         let mut process = Process::start(launch)?;
         match Self::take_hold(control, spec.deadlines.qmp) {
             Ok((qmp, threads)) => Ok(Self {
@@ -363,7 +368,7 @@ fn last_words(console_tail: &[String]) -> Option<String> {
     Some(format!("the agent gave up: {}", words.trim()))
 }
 
-fn with_console(mut failure: Failure, console: &Console) -> Failure {
+pub(super) fn with_console(mut failure: Failure, console: &Console) -> Failure {
     failure.console_tail = console.tail();
     if failure.console_tail.is_empty() {
         failure.details.push("the console is empty".to_owned());
@@ -375,7 +380,7 @@ fn with_console(mut failure: Failure, console: &Console) -> Failure {
 }
 
 /// QEMU ended by itself or by a signal.
-fn ended(process: &mut Process, console: &Console) -> Failure {
+pub(super) fn ended(process: &mut Process, console: &Console) -> Failure {
     let stderr = process.stderr();
     let (class, how) = match process.end(REPORT_QUIET) {
         Ok(status) => match (status.signal(), status.code()) {

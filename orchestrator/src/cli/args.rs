@@ -113,6 +113,18 @@ pub struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub progress_deadline: Option<u32>,
 
+    /// Memory layouts per side of an exact run; with more than one they are sampled.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Exact runs")]
+    pub seeds: Option<u32>,
+
+    /// CPU models of an exact run, as QEMU names them; the report says where they disagree.
+    #[arg(long, value_name = "MODEL", value_delimiter = ',', help_heading = "Exact runs")]
+    pub cpu: Vec<String>,
+
+    /// An instruction takes 2^N nanoseconds of guest time; by the workloads if absent.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=10), help_heading = "Exact runs")]
+    pub shift: Option<u8>,
+
     /// Six pairs and one look with Student's t.
     #[arg(long)]
     pub quick: bool,
@@ -172,6 +184,10 @@ pub struct RunOptions {
     /// Go on with a run that was interrupted, with its own plan.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["experiments", "base", "candidates", "file"])]
     pub resume: Option<RunRef>,
+
+    /// Boot every side of an exact run, also those whose result is known.
+    #[arg(long)]
+    pub no_cache: bool,
 
     /// Show the console of this side.
     #[arg(long, value_name = "SIDE")]

@@ -10,21 +10,27 @@ use super::args::{AccelArg, RunArgs, RunOptions};
 use super::watch::Watcher;
 use crate::boot::Accel;
 use crate::boot::fake::Script;
-use crate::collect::{BootRecord, HostInfo, KernelIdentity, QemuInfo, RunFolder, RunInfo, RunRef};
+use crate::collect::{
+    BootRecord, HostInfo, KernelIdentity, KnownBoots, QemuInfo, RunFolder, RunInfo, RunRef,
+};
 use crate::config::{self, Environment, KernelSpec, Loaded};
 use crate::event::RunEvent;
 use crate::fault::{Failure, FailureClass};
 use crate::host::accel::{self, AccelReport};
 use crate::host::qemu::Qemu;
 use crate::host::tool;
-use crate::plan::{self, Plan};
+use crate::plan::{self, Measure, Plan};
 use crate::provision::{Kernel, KernelsLock, Provisioner};
 use crate::run::Backend;
+use crate::run::exact::{ExactRig, MachineDigests};
 use crate::text::escape;
 
 /// The agent's file name beside `kduel`.
 #[cfg(target_arch = "x86_64")]
 const AGENT_FILE: &str = "kduel-agent.x86_64";
+
+/// The counting plugin's file name beside `kduel`.
+const PLUGIN_FILE: &str = "libkduel_qemu_plugin.so";
 
 /// Everything a run needs before its first boot.
 pub(super) struct Prepared {
@@ -36,6 +42,8 @@ pub(super) struct Prepared {
     pub(super) accel: Accel,
     /// What boots them.
     pub(super) backend: Backend,
+    /// What boots the guests of an exact run.
+    pub(super) exact: Option<ExactRig>,
     /// Where results go.
     pub(super) folder: RunFolder,
     /// What an earlier part of the same run has done.
@@ -75,7 +83,11 @@ fn start(
     info.kernels = identities(&plan, &rig.kernels);
     let runs = options.out.clone().unwrap_or_else(|| environment.runs_dir());
     let folder = RunFolder::create(&runs, &plan, info)?;
-    Ok(rig.prepared(plan, folder, Vec::new()))
+    let mut prepared = rig.prepared(plan, folder, Vec::new());
+    if let Some(exact) = &mut prepared.exact {
+        exact.use_known = !options.no_cache;
+    }
+    Ok(prepared)
 }
 
 /// `--console` names a side of the plan.
@@ -106,7 +118,10 @@ pub(super) fn planned(
     if loaded.experiments.is_empty() {
         return Err(CliError::NothingSelected("no experiment is selected".to_owned()));
     }
-    let seed = loaded.seed.map_or_else(plan::random::seed_from_system, Ok);
+    let seed = match loaded.measure() {
+        Measure::Time => loaded.seed.map_or_else(plan::random::seed_from_system, Ok),
+        Measure::Instructions => Ok(loaded.seed.unwrap_or(plan::FIRST_SEED)),
+    };
     let seed = seed.map_err(|error| {
         Failure::new(FailureClass::HostIo, format!("failed to draw a seed: {error}"))
     })?;
@@ -158,6 +173,7 @@ struct Rig {
     kernels: BTreeMap<KernelSpec, Kernel>,
     accel: Accel,
     backend: Backend,
+    exact: Option<ExactRig>,
 }
 
 impl Rig {
@@ -177,9 +193,14 @@ impl Rig {
         }
         let qemu = Qemu::find(args.qemu.as_deref(), &environment.path)?;
         let kernels = kernels(plan, document, environment, watcher)?;
+        if plan.measure == Measure::Instructions {
+            let exact = exact_rig(args.accel, &qemu, environment)?;
+            let (accel, backend) = (Accel::Tcg, Backend::Qemu(qemu));
+            return Ok(Self { kernels, accel, backend, exact: Some(exact) });
+        }
         let first = kernels.values().next();
         let accel = choose_accel(args.accel, &qemu, first, environment, watcher)?;
-        Ok(Self { kernels, accel, backend: Backend::Qemu(qemu) })
+        Ok(Self { kernels, accel, backend: Backend::Qemu(qemu), exact: None })
     }
 
     fn fake(script: &Path, plan: &Plan) -> Result<Self, CliError> {
@@ -190,6 +211,7 @@ impl Rig {
             kernels: specs.map(|side| nothing(&side.kernel)).collect(),
             accel: Accel::Tcg,
             backend: Backend::Fake(Arc::new(script)),
+            exact: None,
         })
     }
 
@@ -203,9 +225,46 @@ impl Rig {
     }
 
     fn prepared(self, plan: Plan, folder: RunFolder, records: Vec<BootRecord>) -> Prepared {
-        let Self { kernels, accel, backend } = self;
-        Prepared { plan, kernels, accel, backend, folder, records }
+        let Self { kernels, accel, backend, exact } = self;
+        Prepared { plan, kernels, accel, backend, exact, folder, records }
     }
+}
+
+/// What exact runs need. They have one accelerator, whatever the host has.
+pub(super) fn exact_rig(
+    wanted: AccelArg,
+    qemu: &Qemu,
+    environment: &Environment,
+) -> Result<ExactRig, Failure> {
+    if wanted == AccelArg::Kvm {
+        let title = "exact runs count in QEMU's translator, so --accel kvm is not for them";
+        return Err(Failure::new(FailureClass::Usage, title)
+            .hint("leave it out, or measure time with --measure time"));
+    }
+    let plugin = find_plugin(environment)?;
+    Ok(ExactRig {
+        digests: MachineDigests::read(qemu, &plugin)?,
+        qemu: qemu.clone(),
+        plugin,
+        symbols: environment.symbols_dir(),
+        known: KnownBoots::new(environment.known_dir()),
+        use_known: true,
+        at_once: std::thread::available_parallelism().map_or(1, usize::from),
+    })
+}
+
+/// The counting plugin: `KDUEL_QEMU_PLUGIN`, or beside this program.
+pub(super) fn find_plugin(environment: &Environment) -> Result<PathBuf, Failure> {
+    let beside =
+        std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(PLUGIN_FILE)));
+    let found = environment.plugin.clone().or(beside).filter(|path| path.is_file());
+    found.ok_or_else(|| {
+        Failure::new(
+            FailureClass::ToolMissing,
+            format!("{PLUGIN_FILE}, which counts in exact runs, is not beside kduel"),
+        )
+        .hint("build it with `cargo xtask build`, or name it with KDUEL_QEMU_PLUGIN")
+    })
 }
 
 /// Every kernel of the plan, fetched and checked. Pins them in `kernels.lock` beside a document.

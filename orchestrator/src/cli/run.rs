@@ -14,7 +14,9 @@ use crate::collect::{BootRecord, RunFolder, StoredRun, samples_jsonl};
 use crate::config::Environment;
 use crate::exit_code;
 use crate::fault::{Failure, FailureClass};
+use crate::id::BootId;
 use crate::report::Look;
+use crate::run::exact::ExactDispatcher;
 use crate::run::{CutShort, Dispatcher, Recorder, RunEnd};
 
 /// `kduel run`.
@@ -61,6 +63,14 @@ fn carry_out(prepared: &mut Prepared, watcher: &Arc<Watcher>) -> Result<RunEnd, 
         listener: watcher.listener(),
         stop: stop.clone(),
     };
+    let exact = prepared.exact.as_ref().map(|rig| ExactDispatcher {
+        plan: &prepared.plan,
+        kernels: &prepared.kernels,
+        rig,
+        run: prepared.folder.id().0,
+        listener: watcher.listener(),
+        stop: stop.clone(),
+    });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -70,7 +80,11 @@ fn carry_out(prepared: &mut Prepared, watcher: &Arc<Watcher>) -> Result<RunEnd, 
     runtime.block_on(async {
         signals::watch(stop, watcher.listener())
             .map_err(|error| internal("watch for signals", &error))?;
-        Ok(dispatcher.run(records, folder).await)
+        Ok(match exact {
+            // Blocks this thread; signals are watched in the runtime's own.
+            Some(exact) => exact.run(records, folder),
+            None => dispatcher.run(records, folder).await,
+        })
     })
 }
 
@@ -82,6 +96,10 @@ impl Recorder for RunFolder {
     fn record(&mut self, record: &BootRecord, console: &str) -> Result<(), Failure> {
         self.write_console(&record.boot, console)?;
         self.append(record)
+    }
+
+    fn counts(&mut self, boot: &BootId, counts: &[u8]) -> Result<(), Failure> {
+        self.write_counts(boot, counts)
     }
 }
 
@@ -126,7 +144,8 @@ fn exit_code_of(analysis: &Analysis, options: &RunOptions) -> u8 {
                 kduel_protocol::Better::Lower => comparison.low.is_some_and(|low| low > 0.0),
                 kduel_protocol::Better::Higher => comparison.high.is_some_and(|high| high < 0.0),
             };
-            comparison.primary && worse
+            let more = comparison.exact.is_some() && comparison.change.is_some_and(|c| c > 0.0);
+            comparison.primary && (worse || more)
         })
     };
     match (options.fail_on, analysis.worst) {

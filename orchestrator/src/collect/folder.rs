@@ -64,8 +64,10 @@ impl RunFolder {
         let lock = lock(path)?;
         write_json(&path.join("plan.json"), plan)?;
         let (journal, _) = Journal::open(&path.join("journal.jsonl"))?;
-        let console = path.join("console");
-        fs::create_dir(&console).map_err(|error| host_io("make", &console, &error))?;
+        for part in ["console", "profile"] {
+            let part = path.join(part);
+            fs::create_dir(&part).map_err(|error| host_io("make", &part, &error))?;
+        }
         // Last: a folder with a run.json is a whole one.
         write_json(&path.join("run.json"), info)?;
         sync_folder(runs_dir)?;
@@ -120,6 +122,16 @@ impl RunFolder {
     pub fn write_console(&self, boot: &BootId, console: &str) -> Result<(), Failure> {
         let path = self.path.join("console").join(format!("{}.log", file_name(&boot.0)));
         fs::write(&path, console).map_err(|error| host_io("write", &path, &error))
+    }
+
+    /// Writes `profile/<boot>.counts`: what the plugin counted, block by block.
+    ///
+    /// # Errors
+    ///
+    /// `HostIo`.
+    pub fn write_counts(&self, boot: &BootId, counts: &[u8]) -> Result<(), Failure> {
+        let path = self.path.join("profile").join(format!("{}.counts", file_name(&boot.0)));
+        fs::write(&path, counts).map_err(|error| host_io("write", &path, &error))
     }
 
     /// Writes a file that can be had again from the journal: `samples.jsonl`, `report.json`.

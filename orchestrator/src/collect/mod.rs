@@ -5,6 +5,7 @@ mod folder;
 mod folder_tests;
 mod info;
 mod journal;
+mod known;
 mod list;
 mod record;
 mod reference;
@@ -16,8 +17,12 @@ mod write;
 pub use folder::{RunFolder, StoredRun};
 pub use info::{HostInfo, KernelIdentity, QemuInfo, RUN_FORMAT, RunInfo};
 pub use journal::{Cut, Journal, Recovered, recover};
+pub use known::{KnownBoot, KnownBoots};
 pub use list::{ListedRun, list_runs, remove_run, set_label};
-pub use record::{BootOutcome, BootRecord, BootResult, Distribution, Monitored, TrialFailure};
+pub use record::{
+    BootOutcome, BootRecord, BootResult, Distribution, ExactBoot, Monitored, TrialFailure,
+    WindowCounts,
+};
 pub use reference::{RunRef, find_run};
 pub use samples::samples_jsonl;
 pub use write::write_atomically;

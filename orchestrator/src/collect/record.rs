@@ -34,8 +34,65 @@ pub struct BootRecord {
     pub took_ms: u64,
     /// What executed it.
     pub accel: Accel,
+    /// What only a boot of an exact run has.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exact: Option<Box<ExactBoot>>,
     /// What came of it.
     pub outcome: BootOutcome,
+}
+
+/// What decides the bits of an exact boot.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ExactBoot {
+    /// SHA-256 over `inputs`, lower-case hex: two boots with the same one have the same samples.
+    pub identity: String,
+    /// By name: digests of everything that goes in, and the arguments with what is only the host's
+    /// replaced.
+    pub inputs: BTreeMap<String, String>,
+    /// QEMU's name of the processor.
+    pub cpu: String,
+    /// An instruction takes 2^shift nanoseconds of guest time.
+    pub shift: u8,
+    /// Of the memory layout.
+    pub seed: u64,
+    /// Not booted for this run: the same was booted before, in this run or another.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cached: Option<String>,
+    /// A boot that only repeats the first trial of another one, to be compared with it.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub again: bool,
+    /// What could not be counted, in sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub lost: Vec<String>,
+}
+
+/// What was executed in one window: a kept iteration of a trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct WindowCounts {
+    /// Which trial.
+    pub trial: u32,
+    /// The kept iteration, from 0.
+    pub iteration: u32,
+    /// Operations in it.
+    pub ops: u64,
+    /// Work of the workload's own tasks, by class of instruction; all of it is `instructions`.
+    pub own: BTreeMap<String, u64>,
+    /// Instructions by context: own tasks' ones begin with `own`. Together they are all.
+    pub contexts: BTreeMap<String, u64>,
+    /// Everything that was executed, in instructions.
+    pub total: u64,
+    /// How often something happened, whoever did it: page faults, context switches, ….
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub events: BTreeMap<String, u64>,
+}
+
+impl BootRecord {
+    /// Whether it only repeats the first trial of another boot.
+    pub fn is_again(&self) -> bool {
+        self.exact.as_ref().is_some_and(|exact| exact.again)
+    }
 }
 
 /// What came of a boot.
@@ -65,6 +122,9 @@ pub struct BootResult {
     pub busy: Vec<String>,
     /// In the order they came.
     pub samples: Vec<Sample>,
+    /// What was counted in exact runs, in the order the windows ended.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub windows: Vec<WindowCounts>,
     /// Per-operation values.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub distributions: Vec<Distribution>,

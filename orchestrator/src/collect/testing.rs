@@ -32,8 +32,14 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
         settle_s: 0,
         patience: crate::plan::Patience::default(),
         blocks: (0..pairs)
-            .map(|index| Block { index, order: (0..sides.len()).collect(), layout_seed: 1 })
+            .map(|index| Block {
+                index,
+                order: (0..sides.len()).collect(),
+                layout_seed: 1,
+                cpu: None,
+            })
             .collect(),
+        exact: None,
     };
     Plan {
         format: PLAN_FORMAT.into(),
@@ -146,6 +152,7 @@ fn record(experiment: &str, side: &str, block: usize, outcome: BootOutcome) -> B
         first_sample_ms: None,
         took_ms: 9100,
         accel: Accel::Tcg,
+        exact: None,
         outcome,
     }
 }

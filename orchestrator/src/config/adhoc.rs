@@ -267,11 +267,21 @@ impl Flags<'_> {
             };
             terms.push(Entry::new("measure", words.node("--measure", word)));
         }
-        let numbers = [("pairs", args.pairs), ("iterations", args.iterations)];
+        let numbers = [
+            ("pairs", args.pairs),
+            ("iterations", args.iterations),
+            ("seeds", args.seeds),
+            ("shift", args.shift.map(u32::from)),
+        ];
         for (key, value) in numbers {
             if let Some(value) = value {
                 terms.push(Entry::new(key, words.node(&format!("--{key}"), &value.to_string())));
             }
+        }
+        if !args.cpu.is_empty() {
+            let models: Vec<Node> = args.cpu.iter().map(|m| words.node("--cpu", m)).collect();
+            let spot = models[0].spot;
+            terms.push(Entry::new("cpu", Node::list(spot, models)));
         }
         for (key, given) in [("quick", args.quick), ("aa", args.aa)] {
             if given {

@@ -16,6 +16,8 @@ pub struct Environment {
     pub state_dir: PathBuf,
     /// `KDUEL_AGENT`: the agent's binary, if it is not beside `kduel`.
     pub agent: Option<PathBuf>,
+    /// `KDUEL_QEMU_PLUGIN`: the counting plugin, if it is not beside `kduel`.
+    pub plugin: Option<PathBuf>,
     /// `PATH`.
     pub path: OsString,
     /// `HOME`.
@@ -49,6 +51,7 @@ impl Environment {
             cache_dir,
             state_dir,
             agent: var("KDUEL_AGENT").map(|path| current_dir.join(path)),
+            plugin: var("KDUEL_QEMU_PLUGIN").map(|path| current_dir.join(path)),
             path: var("PATH").unwrap_or_default(),
             home: var("HOME").map(PathBuf::from),
             log: std::env::var("KDUEL_LOG").ok(),
@@ -60,6 +63,16 @@ impl Environment {
     /// Where runs are kept, one folder each.
     pub fn runs_dir(&self) -> PathBuf {
         self.state_dir.join("runs")
+    }
+
+    /// Where results of exact boots are kept by what decides them.
+    pub fn known_dir(&self) -> PathBuf {
+        self.state_dir.join("exact")
+    }
+
+    /// Where kernels' symbols are kept.
+    pub fn symbols_dir(&self) -> PathBuf {
+        self.cache_dir.join("symbols")
     }
 
     /// An environment whose every folder is below `folder`, for tests.

@@ -2,6 +2,7 @@ use kduel_protocol::{Monitor, Topology};
 
 use super::check::Check;
 use super::diagnostic::Diagnostic;
+use super::exact;
 use super::kernels::NamedKernel;
 use super::node::{Content, Entry, Node};
 use super::sides;
@@ -52,6 +53,8 @@ pub struct Terms {
     pub quick: bool,
     /// Sides may be the same.
     pub aa: bool,
+    /// Of exact runs only.
+    pub exact: exact::Terms,
 }
 
 impl Default for Terms {
@@ -67,6 +70,7 @@ impl Default for Terms {
             deadline_s: None,
             quick: false,
             aa: false,
+            exact: exact::Terms::default(),
         }
     }
 }
@@ -96,6 +100,8 @@ pub struct Overrides {
     pub quick: bool,
     /// `--aa`.
     pub aa: bool,
+    /// `--seeds`, `--cpu`, `--shift`.
+    pub exact: exact::Terms,
 }
 
 /// An experiment, if nothing was wrong with it, and complaints for those who select it.
@@ -125,6 +131,9 @@ const KEYS: &[&str] = &[
     "deadline",
     "quick",
     "aa",
+    "seeds",
+    "cpu",
+    "shift",
 ];
 
 /// Keys of [`Terms`], which `matrix:` takes too.
@@ -139,6 +148,9 @@ pub const TERM_KEYS: &[&str] = &[
     "deadline",
     "quick",
     "aa",
+    "seeds",
+    "cpu",
+    "shift",
     "monitors",
 ];
 
@@ -202,6 +214,7 @@ fn body(
     let monitors = monitors(check, &entry.value);
     let topology = topology?;
     fits(check, &workloads, &topology);
+    exact::can_say(check, &workloads, &terms);
     Some(Experiment {
         name: entry.key.clone(),
         sides,
@@ -243,11 +256,8 @@ pub fn terms(check: &mut Check<'_>, node: &Node, flags: &Overrides) -> Terms {
     terms.progress_deadline_s = flags.progress_deadline_s.or(terms.progress_deadline_s);
     terms.quick |= flags.quick;
     terms.aa |= flags.aa;
-    if terms.measure == Measure::Instructions {
-        let spot = node.get("measure").map_or(node.spot, |node| node.spot);
-        let message = "exact runs (`measure: instructions`) are not there yet in this version";
-        check.defer(spot, message, "write `measure: time`, or give --measure time");
-    }
+    terms.exact.overridden_by(&flags.exact);
+    exact::fits_measure(check, node.spot, &terms);
     terms
 }
 
@@ -266,7 +276,7 @@ fn term(check: &mut Check<'_>, entry: &Entry, terms: &mut Terms) {
         "deadline" => terms.deadline_s = check.seconds(node, &what).filter(|s| *s > 0),
         "quick" => terms.quick = check.flag(node, &what).unwrap_or_default(),
         "aa" => terms.aa = check.flag(node, &what).unwrap_or_default(),
-        _ => {}
+        key => exact::term(check, key, node, &mut terms.exact),
     }
 }
 

@@ -6,6 +6,7 @@ use super::check::Check;
 use super::diagnostic::{COMMAND_LINE, Diagnostic, Diagnostics, Source, Spot};
 use super::document;
 use super::environment::Environment;
+use super::exact;
 use super::experiment::{Experiment, Overrides};
 use super::files::{Files, string};
 use super::kernel_spec::KernelSpec;
@@ -218,6 +219,7 @@ fn overrides(args: &RunArgs) -> Overrides {
         progress_deadline_s: args.progress_deadline,
         quick: args.quick,
         aa: args.aa,
+        exact: exact::Terms { seeds: args.seeds, cpu: args.cpu.clone(), shift: args.shift },
     }
 }
 

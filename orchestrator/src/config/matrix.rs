@@ -1,6 +1,7 @@
 use kduel_protocol::{Knobs, Topology};
 
 use super::check::Check;
+use super::exact;
 use super::experiment::{
     Definitions, Experiment, Named, Overrides, TERM_KEYS, Terms, fits, monitors, terms,
 };
@@ -42,6 +43,7 @@ pub fn read(
     let made = axes.experiments(&excluded, &terms);
     for experiment in &made {
         fits(check, &experiment.workloads, &experiment.topology);
+        exact::can_say(check, &experiment.workloads, &experiment.terms);
     }
     if made.is_empty() && check.found.len() == complaints && deferred.is_empty() {
         check.complain(entry.spot, "`matrix` leaves nothing to compare");

@@ -10,6 +10,7 @@ mod command;
 mod diagnostic;
 mod document;
 pub mod environment;
+mod exact;
 mod experiment;
 mod files;
 mod kernel_spec;
@@ -25,6 +26,7 @@ mod workloads;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use environment::{Environment, EnvironmentError};
+pub use exact::Terms as ExactTermsGiven;
 pub use experiment::{Experiment, Terms};
 pub use kernel_spec::{DebianSpec, KernelSpec};
 pub use load::{DEFAULT_DOCUMENT, Loaded, load, parse_spec};

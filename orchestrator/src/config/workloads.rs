@@ -19,6 +19,8 @@ pub struct WorkloadUse {
     pub command: Option<CommandSpec>,
     /// Files that the command brings along.
     pub files: Vec<UserFile>,
+    /// Whether a suite brought it along.
+    pub suite: bool,
     /// Where it stands.
     pub spot: Spot,
 }
@@ -82,7 +84,7 @@ fn by_name(check: &mut Check<'_>, item: &Node) -> Vec<WorkloadUse> {
     let suite: Vec<_> =
         WORKLOADS.iter().filter(|info| info.suites.contains(&name.as_str())).collect();
     if !suite.is_empty() {
-        return suite.into_iter().map(|info| plain(info, item.spot)).collect();
+        return suite.into_iter().map(|info| of_suite(info, item.spot)).collect();
     }
     find(check, item.spot, &name).map(|info| plain(info, item.spot)).into_iter().collect()
 }
@@ -103,12 +105,23 @@ fn find(check: &mut Check<'_>, spot: Spot, name: &str) -> Option<&'static Worklo
 
 fn plain(info: &'static WorkloadInfo, spot: Spot) -> WorkloadUse {
     let params = info.params.iter().map(|param| (param.name, defaults(param))).collect();
-    WorkloadUse { info, params, command: None, files: Vec::new(), spot }
+    WorkloadUse { info, params, command: None, files: Vec::new(), suite: false, spot }
+}
+
+/// A suite is broad: it takes fewer values of a parameter than the workload alone does.
+fn of_suite(info: &'static WorkloadInfo, spot: Spot) -> WorkloadUse {
+    let values = |param| parsed(param, info.suite_default(param));
+    let params = info.params.iter().map(|param| (param.name, values(param))).collect();
+    WorkloadUse { params, suite: true, ..plain(info, spot) }
 }
 
 /// The values of a parameter that is not written.
 pub fn defaults(param: &ParamInfo) -> Vec<Value> {
-    param.default.split(',').filter_map(|text| value(param.kind, text).ok()).collect()
+    parsed(param, param.default)
+}
+
+fn parsed(param: &ParamInfo, values: &str) -> Vec<Value> {
+    values.split(',').filter_map(|text| value(param.kind, text).ok()).collect()
 }
 
 fn with_params(check: &mut Check<'_>, entry: &Entry) -> Option<WorkloadUse> {

@@ -1,4 +1,4 @@
-use super::{PLAN_FORMAT, Patience, Plan, PlannedExperiment, matrix, schedule};
+use super::{Measure, PLAN_FORMAT, Patience, Plan, PlannedExperiment, exact, matrix, schedule};
 use crate::config::{Experiment, Loaded};
 
 /// Boots of every side if nothing is written.
@@ -28,7 +28,7 @@ fn experiment(from: &Experiment, seed: u64) -> PlannedExperiment {
             files.push(file.clone());
         }
     }
-    PlannedExperiment {
+    let planned = PlannedExperiment {
         name: from.name.clone(),
         sides: from.sides.clone(),
         topology: from.topology.clone(),
@@ -42,5 +42,10 @@ fn experiment(from: &Experiment, seed: u64) -> PlannedExperiment {
             progress_s: from.terms.progress_deadline_s,
         },
         blocks: schedule::blocks(seed, &from.name, from.sides.len(), pairs),
+        exact: None,
+    };
+    match from.terms.measure {
+        Measure::Time => planned,
+        Measure::Instructions => exact::planned(planned, &from.workloads, &from.terms, seed),
     }
 }

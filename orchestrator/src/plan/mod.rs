@@ -2,12 +2,14 @@
 
 mod build;
 pub mod cost;
+mod exact;
 mod matrix;
 pub mod random;
 mod schedule;
 pub mod topology;
 
 pub use build::{DEFAULT_PAIRS, QUICK_PAIRS, build};
+pub use exact::{FIRST_SEED, exact_metric};
 pub use matrix::{series_label, shown};
 pub use schedule::blocks;
 
@@ -72,6 +74,19 @@ pub struct PlannedExperiment {
     pub patience: Patience,
     /// One boot of every side each, in order.
     pub blocks: Vec<Block>,
+    /// What only exact runs have.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exact: Option<ExactTerms>,
+}
+
+/// How the guests of an exact run are made; part of what identifies them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ExactTerms {
+    /// An instruction takes 2^shift nanoseconds of guest time.
+    pub shift: u8,
+    /// The memory layout of processes is drawn anew for each seed, not held fixed.
+    pub sampled: bool,
 }
 
 /// Deadlines of the user's own; absent: by the accelerator.
@@ -120,4 +135,7 @@ pub struct Block {
     pub order: Vec<usize>,
     /// Mixed into the guests' random pools; the same for all sides of the block.
     pub layout_seed: u64,
+    /// QEMU's name of the guests' processor, in exact runs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cpu: Option<String>,
 }

@@ -13,7 +13,7 @@ pub fn blocks(seed: u64, experiment: &str, sides: usize, pairs: usize) -> Vec<Bl
         } else {
             order.reverse();
         }
-        blocks.push(Block { index, order: order.clone(), layout_seed: random.draw() });
+        blocks.push(Block { index, order: order.clone(), layout_seed: random.draw(), cpu: None });
     }
     blocks
 }

@@ -34,7 +34,7 @@ pub use cache::{Cache, CacheLock, sha256_of, sha256_of_file};
 pub use initramfs::GuestPrograms;
 pub use lock::{KernelsLock, LockedKernel, LockedPackage};
 pub use modules::ModuleTree;
-pub use overlay::{HOST_KEY_PATH, Overlay};
+pub use overlay::{GuestKeys, HOST_KEY_PATH, Overlay};
 pub use unpacked::{About, Unpacked};
 
 /// A kernel that can be booted: files in the cache, each checked.

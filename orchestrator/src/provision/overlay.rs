@@ -19,12 +19,20 @@ pub const HOST_KEY_PATH: &str = "/etc/dropbear/host_key";
 pub struct Overlay<'a> {
     /// What the agent has to do.
     pub plan: &'a GuestPlan,
+    /// What somebody needs to log in; nobody does in a sealed guest, where keys, which are drawn
+    /// anew for each boot, would make two guests of one plan different.
+    pub keys: Option<GuestKeys<'a>>,
+    /// The user's own files, each with what it needs to be started.
+    pub files: &'a [UserFile],
+}
+
+/// By which guest and host know each other.
+#[derive(Debug, Clone, Copy)]
+pub struct GuestKeys<'a> {
     /// The second part of [`super::keys::generate`].
     pub host_key: &'a [u8],
     /// [`crate::boot::SshIdentity::client_public_line`].
     pub authorized_key: &'a str,
-    /// The user's own files, each with what it needs to be started.
-    pub files: &'a [UserFile],
 }
 
 impl Overlay<'_> {
@@ -46,9 +54,11 @@ impl Overlay<'_> {
         }
         archive.folder("/root", 0o700);
         archive.folder("/tmp", 0o1777);
-        archive.folder("/root/.ssh", 0o700);
-        archive.file("/root/.ssh/authorized_keys", 0o600, self.authorized_key);
-        archive.file(HOST_KEY_PATH, 0o600, self.host_key);
+        if let Some(keys) = self.keys {
+            archive.folder("/root/.ssh", 0o700);
+            archive.file("/root/.ssh/authorized_keys", 0o600, keys.authorized_key);
+            archive.file(HOST_KEY_PATH, 0o600, keys.host_key);
+        }
         archive.file(PLAN_PATH, 0o644, plan);
         archive.to_bytes().map_err(|error| internal(format!("the guest's files: {error}")))
     }
@@ -74,7 +84,7 @@ fn add_user_file(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kduel_protocol::{FILES_DIR, Knobs, PROTOCOL};
+    use kduel_protocol::{FILES_DIR, Knobs, PROTOCOL, Settle, Transport};
     use std::collections::BTreeMap;
 
     fn modes(bytes: &[u8]) -> BTreeMap<String, u32> {
@@ -95,7 +105,9 @@ mod tests {
             protocol: PROTOCOL,
             nonce: "n".to_owned(),
             knobs: Knobs::default(),
-            settle_s: 0,
+            transport: Transport::Ssh,
+            settle: Settle::first_quiet_second(0),
+            deadline_s: None,
             trials: Vec::new(),
             monitors: Vec::new(),
         }
@@ -109,8 +121,7 @@ mod tests {
         let plan = plan();
         let overlay = Overlay {
             plan: &plan,
-            host_key: b"h",
-            authorized_key: "ssh-ed25519 x\n",
+            keys: Some(GuestKeys { host_key: b"h", authorized_key: "ssh-ed25519 x\n" }),
             files: &files,
         };
         let bytes = overlay.to_bytes().unwrap();
@@ -127,10 +138,19 @@ mod tests {
     }
 
     #[test]
+    fn a_sealed_guest_gets_the_same_bytes_each_time_and_no_keys() {
+        let plan = plan();
+        let bytes = || Overlay { plan: &plan, keys: None, files: &[] }.to_bytes().unwrap();
+        assert_eq!(bytes(), bytes());
+        let modes = modes(&bytes());
+        assert!(!modes.contains_key("root/.ssh") && !modes.contains_key("etc/dropbear/host_key"));
+    }
+
+    #[test]
     fn a_file_that_is_not_there_is_named() {
         let plan = plan();
         let files = [UserFile { host: "/no/such/bench".to_owned(), guest: "/x".to_owned() }];
-        let overlay = Overlay { plan: &plan, host_key: b"", authorized_key: "", files: &files };
+        let overlay = Overlay { plan: &plan, keys: None, files: &files };
         assert!(overlay.to_bytes().unwrap_err().title.contains("/no/such/bench"));
     }
 }

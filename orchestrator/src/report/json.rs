@@ -1,7 +1,10 @@
 use kduel_protocol::{Better, KnobReading};
 use serde::Serialize;
 
-use crate::analyse::{Comparison, DistributionSummary, SideSummary, Verdict, cmdline_words};
+use crate::analyse::{
+    Comparison, CountPair, DistributionSummary, ExactFinding, ExactWord, SideSummary, Verdict,
+    cmdline_words,
+};
 use crate::boot::Accel;
 use crate::fault::Fault;
 use crate::plan::Measure;
@@ -81,6 +84,39 @@ struct ComparisonJson {
     dropped: usize,
     verdict: Verdict,
     reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exact: Option<ExactWord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    work: Option<WorkJson>,
+}
+
+/// What was counted beside the metric; counts are per operation.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct WorkJson {
+    cpu: String,
+    spread_base: f64,
+    spread: f64,
+    mixed: Vec<String>,
+    classes: Vec<CountPair>,
+    contexts: Vec<CountPair>,
+    events: Vec<CountPair>,
+}
+
+fn work(finding: &ExactFinding) -> WorkJson {
+    let pairs = |pairs: &[CountPair]| {
+        let safe = |pair: &CountPair| CountPair { name: escape(&pair.name), ..pair.clone() };
+        pairs.iter().map(safe).collect()
+    };
+    WorkJson {
+        cpu: escape(&finding.cpu),
+        spread_base: finding.spread[0],
+        spread: finding.spread[1],
+        mixed: finding.mixed.clone(),
+        classes: pairs(&finding.classes),
+        contexts: pairs(&finding.contexts),
+        events: pairs(&finding.events),
+    }
 }
 
 fn comparison(found: &Comparison) -> ComparisonJson {
@@ -103,6 +139,8 @@ fn comparison(found: &Comparison) -> ComparisonJson {
         dropped: found.dropped,
         verdict: found.verdict,
         reason: escape(&found.reason),
+        exact: found.exact.as_ref().and_then(|exact| exact.word),
+        work: found.exact.as_deref().map(work),
     }
 }
 
@@ -122,6 +160,37 @@ struct SideJson {
     completed: usize,
     ready_ms: Option<f64>,
     failures: Vec<FailureJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guest: Option<GuestJson>,
+}
+
+/// What an exact guest was made of.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct GuestJson {
+    identity: String,
+    cpu: String,
+    shift: u8,
+    seed: u64,
+    cached: Option<String>,
+    vulnerabilities: std::collections::BTreeMap<String, String>,
+    features: Vec<String>,
+    smp_alternatives: Option<String>,
+}
+
+fn guest(side: &SideSummary) -> Option<GuestJson> {
+    let (exact, facts) = (side.exact.as_ref()?, side.facts.as_ref()?);
+    let safe = |(name, value): (&String, &String)| (escape(name), escape(value));
+    Some(GuestJson {
+        identity: exact.identity.clone(),
+        cpu: exact.cpu.clone(),
+        shift: exact.shift,
+        seed: exact.seed,
+        cached: exact.cached.clone(),
+        vulnerabilities: facts.vulnerabilities.iter().map(safe).collect(),
+        features: facts.cpu_flags.iter().map(|flag| escape(flag)).collect(),
+        smp_alternatives: facts.settings.get("smp-alternatives").map(|state| escape(state)),
+    })
 }
 
 fn side(report: &Report<'_>, side: &SideSummary) -> SideJson {
@@ -143,6 +212,7 @@ fn side(report: &Report<'_>, side: &SideSummary) -> SideJson {
         completed: side.completed,
         ready_ms: side.ready_ms,
         failures: side.failures.iter().map(failure).collect(),
+        guest: guest(side),
     }
 }
 

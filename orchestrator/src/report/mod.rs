@@ -1,5 +1,6 @@
 //! Comparisons as text and as JSON. Pure.
 
+mod exact;
 mod json;
 pub mod number;
 mod page;

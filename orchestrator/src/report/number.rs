@@ -51,7 +51,7 @@ pub fn quantity(value: f64, unit: &str) -> String {
         "ms" => scaled(value * 1e6, &TIMES),
         "s" => scaled(value * 1e9, &TIMES),
         "1/s" => scaled(value, &[(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s"), (1e9, "G/s")]),
-        "count" => four_digits(value),
+        "count" | "1" => four_digits(value),
         other => format!("{} {other}", four_digits(value)),
     }
 }

@@ -21,6 +21,8 @@ impl Default for Look {
 pub(super) enum Span {
     Plain(String),
     Verdict(Verdict),
+    /// Words in a verdict's colour.
+    Coloured(String, Verdict),
 }
 
 impl From<&str> for Span {
@@ -117,6 +119,7 @@ fn words(span: Span) -> Vec<(String, bool, Option<Verdict>)> {
     let (text, verdict) = match &span {
         Span::Plain(text) => (escape(text), None),
         Span::Verdict(verdict) => (verdict.words().to_owned(), Some(*verdict)),
+        Span::Coloured(text, verdict) => (escape(text), Some(*verdict)),
     };
     let sticks = text.starts_with([',', ';', '.', ':', ')']);
     let words = text.split(' ').filter(|word| !word.is_empty()).enumerate();

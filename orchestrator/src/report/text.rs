@@ -5,15 +5,21 @@ use crate::text::count;
 
 use super::page::{Look, Page, Span};
 use super::words::sentence;
-use super::{Report, series, sides};
+use super::{Report, exact, series, sides};
 
 /// The report for a terminal or a file, verdict first. Ends with a newline.
 pub fn text(report: &Report<'_>, look: Look) -> String {
     let mut page = Page::new(look);
-    verdicts(&mut page, report);
+    match report.plan.measure {
+        Measure::Time => verdicts(&mut page, report),
+        Measure::Instructions => exact::verdicts(&mut page, report),
+    }
     for experiment in &report.plan.experiments {
         page.blank();
         one_experiment(&mut page, report, experiment);
+    }
+    for line in exact::cached(report) {
+        page.paragraph("note: ", [line.into()]);
     }
     if !report.analysis.warnings.is_empty() {
         page.blank();
@@ -102,6 +108,9 @@ fn one_experiment(page: &mut Page, report: &Report<'_>, experiment: &PlannedExpe
     if let Some(base) = own_sides.first()
         && analysis.accel.is_some()
     {
+        if report.plan.measure == Measure::Instructions {
+            return exact::numbers(page, &base.name, &comparisons);
+        }
         page.blank();
         page.paragraph("", [executed_by(report).into()]);
         series::numbers(page, &base.name, &comparisons, &operations, mark(report));

@@ -174,6 +174,11 @@ impl AgentStream {
         Ok(())
     }
 
+    /// What came so far, proven by nothing: for a guest that was ended on purpose.
+    pub fn so_far(self) -> BootResult {
+        self.result
+    }
+
     /// The result, if the end marker proved it whole.
     ///
     /// # Errors
@@ -228,14 +233,16 @@ fn unproven(error: &TranscriptError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kduel_protocol::{Better, KnobKind, Knobs, TrialSpec};
+    use kduel_protocol::{Better, KnobKind, Knobs, Settle, Transport, TrialSpec};
 
     fn plan() -> GuestPlan {
         GuestPlan {
             protocol: PROTOCOL,
             nonce: "n0".into(),
             knobs: Knobs::default(),
-            settle_s: 0,
+            transport: Transport::Ssh,
+            settle: Settle::first_quiet_second(0),
+            deadline_s: None,
             trials: vec![TrialSpec {
                 id: 7,
                 workload: "fork-exit".into(),

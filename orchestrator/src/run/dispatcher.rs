@@ -91,7 +91,9 @@ impl Dispatcher<'_> {
                 }
                 self.side_of_block(experiment, block, slot, side, records, recorder).await?;
             }
-            self.refuse_same_sides(experiment, records)?;
+            if !self.plan.aa {
+                refuse_same_sides(experiment, records).map_err(CutShort::Failed)?;
+            }
             (self.listener)(RunEvent::BlockDone {
                 block: block.index,
                 of: experiment.blocks.len(),
@@ -197,6 +199,7 @@ impl Dispatcher<'_> {
             first_sample_ms: end.first_sample.map(millis),
             took_ms: millis(end.took),
             accel: self.accel,
+            exact: None,
             outcome: outcome_of(end),
         };
         recorder.record(&record, &console).map_err(CutShort::Failed)?;
@@ -220,41 +223,6 @@ impl Dispatcher<'_> {
             accel: self.accel,
             architecture: self.backend.architecture(),
         })
-    }
-
-    /// Two sides that turn out to be the same are an error, not a result.
-    fn refuse_same_sides(
-        &self,
-        experiment: &PlannedExperiment,
-        records: &[BootRecord],
-    ) -> Result<(), CutShort> {
-        if self.plan.aa {
-            return Ok(());
-        }
-        let result_of = |side: &str| {
-            records.iter().rev().find_map(|record| match &record.outcome {
-                BootOutcome::Completed(result)
-                    if record.experiment == experiment.name && record.side == side =>
-                {
-                    Some(result)
-                }
-                _ => None,
-            })
-        };
-        let Some(base) = result_of(&experiment.sides[0].name) else { return Ok(()) };
-        for side in &experiment.sides[1..] {
-            if result_of(&side.name).is_some_and(|other| analyse::sides_same(base, other)) {
-                let title = format!(
-                    "{} and {} are the same kernel ({}) with the same command line and knobs",
-                    experiment.sides[0].name, side.name, base.facts.release
-                );
-                return Err(CutShort::Failed(
-                    Failure::new(FailureClass::SidesSame, title)
-                        .hint("to measure the noise of this host on purpose, add --aa"),
-                ));
-            }
-        }
-        Ok(())
     }
 
     fn tell_beginning(&self, experiment: &PlannedExperiment, records: &[BootRecord]) {
@@ -290,6 +258,35 @@ impl Dispatcher<'_> {
             }
         }
     }
+}
+
+/// Two sides that turn out to be the same are an error, not a result.
+pub(super) fn refuse_same_sides(
+    experiment: &PlannedExperiment,
+    records: &[BootRecord],
+) -> Result<(), Failure> {
+    let result_of = |side: &str| {
+        records.iter().rev().find_map(|record| match &record.outcome {
+            BootOutcome::Completed(result)
+                if record.experiment == experiment.name && record.side == side =>
+            {
+                Some(result)
+            }
+            _ => None,
+        })
+    };
+    let Some(base) = result_of(&experiment.sides[0].name) else { return Ok(()) };
+    for side in &experiment.sides[1..] {
+        if result_of(&side.name).is_some_and(|other| analyse::sides_same(base, other)) {
+            let title = format!(
+                "{} and {} are the same kernel ({}) with the same command line and knobs",
+                experiment.sides[0].name, side.name, base.facts.release
+            );
+            return Err(Failure::new(FailureClass::SidesSame, title)
+                .hint("to measure the noise of this host on purpose, add --aa"));
+        }
+    }
+    Ok(())
 }
 
 /// Runs `work` in a thread of its own: a guest dies with the thread that started it.
@@ -341,6 +338,6 @@ fn outcome_of(end: BootEnd) -> BootOutcome {
     }
 }
 
-fn millis(duration: std::time::Duration) -> u64 {
+pub(super) fn millis(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kduel_protocol::{GuestPlan, PROTOCOL};
+use kduel_protocol::{GuestPlan, PROTOCOL, Settle, Transport};
 use sha2::{Digest, Sha256};
 
 use crate::boot::qemu_args::{self, Architecture, Descriptors, default_cmdline};
@@ -13,7 +13,7 @@ use crate::fault::Failure;
 use crate::host::Qemu;
 use crate::id::BootId;
 use crate::plan::{Block, PlannedExperiment, PlannedSide};
-use crate::provision::{Kernel, Overlay, keys};
+use crate::provision::{GuestKeys, Kernel, Overlay, keys};
 
 /// What all boots of one side have in common.
 #[derive(Debug, Clone)]
@@ -48,15 +48,16 @@ impl GuestRecipe {
             protocol: PROTOCOL,
             nonce: nonce_of(&boot, block.layout_seed),
             knobs: side.knobs.clone(),
-            settle_s: self.experiment.settle_s,
+            transport: Transport::Ssh,
+            settle: Settle::first_quiet_second(self.experiment.settle_s),
+            deadline_s: None,
             trials: self.experiment.trials.clone(),
             monitors: self.experiment.monitors.clone(),
         };
         let (ssh, host_key) = keys::generate()?;
         let overlay = Overlay {
             plan: &plan,
-            host_key: &host_key,
-            authorized_key: &ssh.client_public_line,
+            keys: Some(GuestKeys { host_key: &host_key, authorized_key: &ssh.client_public_line }),
             files: &self.experiment.files,
         }
         .to_bytes()?;

@@ -3,6 +3,7 @@
 mod agent;
 mod backend;
 mod dispatcher;
+pub mod exact;
 mod guest;
 mod progress;
 mod topology;
@@ -16,6 +17,7 @@ pub use trial::{BootEnd, BootLabel, run_boot};
 
 use crate::collect::BootRecord;
 use crate::fault::Failure;
+use crate::id::BootId;
 
 /// Keeps what a run gives, so that a kill loses at most the boot in flight.
 pub trait Recorder {
@@ -25,4 +27,11 @@ pub trait Recorder {
     ///
     /// `HostIo`; the records written before stay valid.
     fn record(&mut self, record: &BootRecord, console: &str) -> Result<(), Failure>;
+
+    /// Keeps what the plugin counted in a boot, block by block; called before its record is.
+    ///
+    /// # Errors
+    ///
+    /// `HostIo`.
+    fn counts(&mut self, boot: &BootId, counts: &[u8]) -> Result<(), Failure>;
 }

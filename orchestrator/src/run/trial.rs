@@ -111,7 +111,7 @@ fn carry_out(
     }
 }
 
-fn phase_of(event: &Event, plan: &GuestPlan, workloads: &[String]) -> Option<BootPhase> {
+pub(super) fn phase_of(event: &Event, plan: &GuestPlan, workloads: &[String]) -> Option<BootPhase> {
     let trial = |id: u32, done: u32| {
         let index = plan.trials.iter().position(|trial| trial.id == id)?;
         let spec = plan.trials.get(index)?;

@@ -6,6 +6,7 @@
 mod error;
 mod fisher;
 mod interval;
+mod shift;
 mod signed_rank;
 mod student;
 mod summary;
@@ -14,6 +15,7 @@ mod walsh;
 pub use error::StatsError;
 pub use fisher::fisher_more_failures;
 pub use interval::Interval;
+pub use shift::Shift;
 pub use signed_rank::SignedRank;
 pub use student::student_interval;
 pub use summary::{log_mean, mean, median, quantile};

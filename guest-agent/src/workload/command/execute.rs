@@ -17,8 +17,8 @@ use crate::process::ENVIRONMENT;
 use crate::sys::{Ended, Exec, Usage, fork_child, wait_usage};
 use crate::text;
 use crate::workload::cgroup_exec::{move_self, procs_of};
-use crate::workload::failed;
 use crate::workload::partners::{pipe, write_all};
+use crate::workload::{Window, failed};
 
 /// How much standard output is kept.
 pub const OUTPUT_MIB: usize = 1;
@@ -89,10 +89,11 @@ impl Program {
         Ok(Self { name, exec, cpus, nice: spec.nice, procs })
     }
 
-    /// Runs it once.
-    pub fn execute(&self) -> Result<Execution, TrialProblem> {
+    /// Runs it once; fork, its life and wait are in the window.
+    pub fn execute(&self, window: Window) -> Result<Execution, TrialProblem> {
         let (output, output_end) = pipe()?;
         let (complaints, complaints_end) = pipe()?;
+        let open = window.open();
         let begin = clock::now_ns();
         let child = fork_child(|| self.become_command(&output_end, &complaints_end));
         let child = child.map_err(|error| failed("fork", error))?;
@@ -102,6 +103,7 @@ impl Program {
         let end = watch(child, &mut output, &mut complaints)
             .map_err(|error| failed(&format!("watching {}", self.name), error))?;
         let (ended, usage) = wait_usage(child).map_err(|error| failed("wait", error))?;
+        open.close();
         let execution = Execution {
             wall_ns: end - begin,
             usage,

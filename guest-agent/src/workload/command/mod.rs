@@ -7,7 +7,7 @@ use std::path::Path;
 
 use kduel_protocol::{Better, CommandSpec, FILES_DIR, TrialProblem};
 
-use super::{Iteration, Value, Workload, failed};
+use super::{Iteration, Value, Window, Workload, failed};
 use crate::process;
 use execute::{Execution, Program};
 use metrics::Extractor;
@@ -88,11 +88,11 @@ impl Workload for Command {
         Some(self.repeat)
     }
 
-    fn iterate(&mut self, ops: u64) -> Result<Iteration, TrialProblem> {
+    fn iterate(&mut self, ops: u64, window: Window) -> Result<Iteration, TrialProblem> {
         let mut elapsed_ns = 0;
         let mut sums: Vec<f64> = Vec::new();
         for _ in 0..ops {
-            let execution = self.program.execute()?;
+            let execution = self.program.execute(window)?;
             elapsed_ns += execution.wall_ns;
             let values = self.values(&execution)?;
             sums.resize(values.len(), 0.0);

@@ -139,7 +139,8 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use kduel_protocol::{
-        CommandSpec, Event, Knobs, Monitor, PROTOCOL, Topology, Transcript, TrialSpec,
+        CommandSpec, Event, Knobs, Monitor, PROTOCOL, Settle, Topology, Transcript, Transport,
+        TrialSpec,
     };
 
     use super::*;
@@ -165,7 +166,9 @@ mod tests {
             protocol: PROTOCOL,
             nonce: "abc".into(),
             knobs: Knobs { sysctl: [("a.b".into(), "1".into())].into(), ..Knobs::default() },
-            settle_s: 1,
+            transport: Transport::Ssh,
+            settle: Settle::first_quiet_second(1),
+            deadline_s: None,
             trials: vec![
                 trial(0, "fork-exit", None),
                 trial(1, "hackbench", None),

@@ -1,0 +1,27 @@
+//! What exact runs count, how it is attributed, and the file it is written to.
+//!
+//! Pure: no QEMU, no clock, no randomness. The plugin feeds a [`Tracker`] with the blocks that the
+//! guest executes and writes what comes out with [`write()`]; the orchestrator reads it with
+//! [`read()`].
+
+mod block;
+mod class;
+mod context;
+mod file;
+mod hooks;
+mod symbols;
+mod tally;
+mod tasks;
+mod tracker;
+mod vcpu;
+
+pub use block::{Block, Instruction, Repeats};
+pub use class::{Class, Totals};
+pub use context::{Context, Kind};
+pub use file::{
+    BlockCount, BlockRecord, ContextRecord, Counts, FORMAT, ReadError, Shortfall, WindowRecord,
+    read, write,
+};
+pub use hooks::Hooks;
+pub use symbols::{Symbol, Symbols, SymbolsError};
+pub use tracker::{Guest, Register, Tracker};

@@ -1,0 +1,121 @@
+//! Opening and closing windows.
+
+use std::collections::BTreeMap;
+
+use super::{Guest, Open, Register, Tracker};
+use crate::class::{Class, Totals};
+use crate::context::{Context, Kind};
+use crate::file::{BlockCount, BlockRecord, ContextRecord, Counts, WindowRecord};
+use crate::tally::{Tally, add_block};
+
+impl Tracker {
+    /// Opens a window behind the mark.
+    pub(super) fn begin(
+        &mut self,
+        vcpu: usize,
+        number: usize,
+        index: usize,
+        guest: &mut impl Guest,
+    ) {
+        if self.open.is_some() {
+            self.shortfall.nested_windows += 1;
+            return;
+        }
+        let root = self.vcpus[vcpu].task.map(|task| self.tasks.get(task).serial);
+        if root.is_none() {
+            self.shortfall.rootless_windows += 1;
+        }
+        self.open = Some(Open {
+            number: guest.register(Register::Rdi).unwrap_or(u64::MAX),
+            root,
+            contexts: Vec::new(),
+            tallies: Vec::new(),
+        });
+        for other in 0..self.vcpus.len() {
+            let serial = self.vcpus[other].task.map(|task| self.tasks.get(task).serial);
+            let own = serial.is_some_and(|serial| self.is_own(serial));
+            let state = &mut self.vcpus[other];
+            state.own = own;
+            state.last = None;
+            self.settle(other);
+        }
+        // The rest of this block is in the window although its beginning is not.
+        let state = &mut self.vcpus[vcpu];
+        state.user = true;
+        state.frames.clear();
+        self.settle(vcpu);
+        let state = &mut self.vcpus[vcpu];
+        state.last = Some(number);
+        if let Some(open) = &mut self.open {
+            open.tallies[state.tally].correct(number, index + 1, 1);
+        }
+    }
+
+    /// Closes the window in front of the mark.
+    pub(super) fn end(&mut self, vcpu: usize, number: usize, index: usize, guest: &mut impl Guest) {
+        let Some(mut open) = self.open.take() else {
+            self.shortfall.nested_windows += 1;
+            return;
+        };
+        if guest.register(Register::Rdi) != Some(open.number) {
+            self.shortfall.nested_windows += 1;
+        }
+        open.tallies[self.vcpus[vcpu].tally].correct(number, index, -1);
+        let parts = open.contexts.iter().zip(&open.tallies);
+        let mut contexts: Vec<ContextRecord> =
+            parts.map(|(context, tally)| self.record(*context, tally)).collect();
+        contexts.retain(|c| !c.blocks.is_empty());
+        contexts.sort_by_key(|c| c.context);
+        self.windows.push(WindowRecord { number: open.number, contexts });
+    }
+
+    fn record(&self, context: Context, tally: &Tally) -> ContextRecord {
+        let mut totals = Totals::default();
+        let mut blocks = Vec::new();
+        for number in tally.executed() {
+            let count = tally.counts.get(number).copied().unwrap_or_default();
+            let corrections: Vec<_> = tally.corrections_of(number).filter(|c| c.1 != 0).collect();
+            add_block(&mut totals, &self.blocks[number], count, &corrections);
+            blocks.push(BlockCount {
+                block: number,
+                executions: count.executions,
+                unfinished: count.unfinished,
+                empty: count.empty,
+                corrections,
+            });
+        }
+        totals[Class::MemoryMappedIo] = tally.device_accesses;
+        let name = match context.kind {
+            Kind::SystemInterrupt(place) => self.hooks.system_interrupt(place).unwrap_or_default(),
+            _ => "",
+        };
+        ContextRecord { context, name: name.to_owned(), totals, blocks }
+    }
+
+    /// Everything that the file holds; blocks that no window executed are left out.
+    pub(super) fn counts(mut self) -> Counts {
+        let mut numbers = BTreeMap::new();
+        for window in &self.windows {
+            for count in window.contexts.iter().flat_map(|c| &c.blocks) {
+                numbers.insert(count.block, 0);
+            }
+        }
+        for (new, slot) in numbers.values_mut().enumerate() {
+            *slot = new;
+        }
+        for window in &mut self.windows {
+            for count in window.contexts.iter_mut().flat_map(|c| &mut c.blocks) {
+                count.block = numbers[&count.block];
+            }
+        }
+        let blocks = numbers.keys().map(|&number| BlockRecord::of(&self.blocks[number])).collect();
+        let missing = self.hooks.missing().iter().map(|&name| name.to_owned()).collect();
+        Counts {
+            vcpus: self.vcpus.len(),
+            shortfall: self.shortfall,
+            missing,
+            blocks,
+            windows: self.windows,
+        }
+    }
+}

@@ -1,0 +1,457 @@
+//! A sealed guest: nothing of the host reaches it once it runs, so that it is a function of its
+//! inputs. It carries its plan, tells its events over a serial port, and switches itself off.
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use kduel_protocol::Topology;
+
+use super::console::Console;
+use super::handles::{Growing, archives, memory_copy, output_file, read, rig};
+use super::lines::{MAX_OUTPUT_BYTES, OnLine, OutputLines};
+use super::process::{Launch, Process};
+use super::sealed_args::{PluginDescriptors, SealedDescriptors, sealed_command_line};
+use super::vigil::{ended, with_console};
+use super::{Deadlines, Watch};
+use crate::clock::Stopwatch;
+use crate::event::RunEvent;
+use crate::fault::{Failure, FailureClass};
+use crate::host::Qemu;
+use crate::id::BootId;
+
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A crash report is complete when the console has been quiet for this long.
+const REPORT_QUIET: Duration = Duration::from_millis(500);
+
+const REPORT_LONGEST: Duration = Duration::from_secs(5);
+
+/// QEMU's cache of translated code, in MiB. With several vCPUs its size is part of the inputs.
+pub const TRANSLATION_MIB: u32 = 512;
+
+/// What a sealed guest is: everything that decides what it does, and nothing else.
+#[derive(Debug, Clone)]
+pub struct SealedSpec {
+    /// Which boot of the run; does not reach the guest.
+    pub boot: BootId,
+    /// Which side; does not reach the guest.
+    pub side: String,
+    /// The bzImage.
+    pub image: PathBuf,
+    /// The base initramfs of this kernel.
+    pub initramfs: PathBuf,
+    /// A cpio archive put behind the base: plan and the user's files.
+    pub overlay: Vec<u8>,
+    /// The whole kernel command line.
+    pub cmdline: String,
+    /// Processors and memory.
+    pub topology: Topology,
+    /// QEMU's name of the CPU model.
+    pub cpu: String,
+    /// `-erms`, `+pcid`.
+    pub cpu_flags: Vec<String>,
+    /// An instruction takes 2^shift nanoseconds of guest time.
+    pub shift: u8,
+    /// Of QEMU's own random numbers.
+    pub seed: u64,
+    /// [`TRANSLATION_MIB`] outside of tests.
+    pub translation_mib: u32,
+    /// What counts instructions, if they are counted.
+    pub plugin: Option<PluginFiles>,
+    /// How long what may take, in time of the host.
+    pub deadlines: Deadlines,
+}
+
+/// The counting plugin and what it knows of the kernel.
+#[derive(Debug, Clone)]
+pub struct PluginFiles {
+    /// The shared object.
+    pub library: PathBuf,
+    /// `/proc/kallsyms` of the same kernel and modules; absent: functions stay unnamed.
+    pub symbols: Option<PathBuf>,
+}
+
+impl SealedSpec {
+    /// The value of QEMU's `-cpu`.
+    pub fn cpu_argument(&self) -> String {
+        let flags = self.cpu_flags.iter().map(|flag| format!(",{flag}"));
+        std::iter::once(self.cpu.clone()).chain(flags).collect()
+    }
+}
+
+/// Whether a guest that has told something shall go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Until it switches itself off.
+    On,
+    /// What it was booted for has been told: end it.
+    Enough,
+}
+
+/// What a sealed guest left behind.
+#[derive(Debug)]
+pub struct SealedEnd {
+    /// How it ended: in order, or not.
+    pub outcome: Result<(), Failure>,
+    /// The console, raw.
+    pub console: String,
+    /// What the plugin wrote; empty without one.
+    pub counts: Vec<u8>,
+}
+
+/// Boots `spec` and hands over each line that the guest tells, as it comes. Blocks until the guest is
+/// gone, which it is afterwards whatever happened.
+pub fn run_sealed(
+    spec: &SealedSpec,
+    qemu: &Qemu,
+    watch: &Watch,
+    on_line: &mut dyn FnMut(&str) -> Result<Step, Failure>,
+) -> SealedEnd {
+    let mut guest = match Guest::start(spec, qemu, watch) {
+        Ok(guest) => guest,
+        Err(failure) => {
+            let (console, counts) = (String::new(), Vec::new());
+            return SealedEnd { outcome: Err(failure), console, counts };
+        }
+    };
+    let outcome = guest.follow(&spec.deadlines, on_line);
+    guest.bury(outcome, spec.deadlines.shutdown)
+}
+
+struct Guest<'a> {
+    process: Process,
+    console: Console,
+    results: Growing,
+    lines: OutputLines,
+    counts: Option<File>,
+    /// The writer of console and results is gone.
+    gone: Arc<AtomicBool>,
+    watch: &'a Watch,
+}
+
+impl<'a> Guest<'a> {
+    fn start(spec: &SealedSpec, qemu: &Qemu, watch: &'a Watch) -> Result<Self, Failure> {
+        let (console, results) = (output_file("console")?, output_file("results")?);
+        let image = memory_copy("kernel", &spec.image)?;
+        let initramfs = archives("initramfs", &[&read(&spec.initramfs)?, &spec.overlay])?;
+        let plugin = spec.plugin.as_ref().map(Plugin::open).transpose()?;
+        let descriptors = SealedDescriptors {
+            console: console.as_raw_fd(),
+            results: results.as_raw_fd(),
+            image: image.as_raw_fd(),
+            initramfs: initramfs.as_raw_fd(),
+            plugin: plugin.as_ref().map(Plugin::descriptors),
+        };
+        let argv = sealed_command_line(spec, &qemu.program, qemu.architecture, &descriptors);
+        watch.tell(RunEvent::CommandLine { boot: spec.boot.clone(), argv: argv.clone() });
+        let gone = Arc::new(AtomicBool::new(false));
+        let growing = |file: &File| -> Result<Growing, Failure> {
+            let own = file.try_clone();
+            let own = own.map_err(|error| rig(&format!("failed to share a file: {error}")))?;
+            Ok(Growing::new(own, Arc::clone(&gone)))
+        };
+        let (seen, told) = (growing(&console)?, growing(&results)?);
+        let mut inherited: Vec<OwnedFd> = vec![console.into(), results.into(), image, initramfs];
+        let counts = match plugin {
+            Some(plugin) => Some(plugin.hand_over(&mut inherited)?),
+            None => None,
+        };
+        let process = Process::start(Launch {
+            program: qemu.program.clone(),
+            args: argv[1..].to_vec(),
+            inherited,
+            file_bytes: MAX_OUTPUT_BYTES,
+        })?;
+        // No ready line: a sealed guest is not waited for.
+        let never = "\n".to_owned();
+        let console = Console::read(seen, spec.side.clone(), never, watch.clone())
+            .map_err(|error| rig(&format!("failed to start a thread: {error}")))?;
+        let lines = OutputLines::default();
+        Ok(Self { process, console, results: told, lines, counts, gone, watch })
+    }
+
+    /// Until the guest is gone, has told enough, or did what it must not.
+    fn follow(
+        &mut self,
+        deadlines: &Deadlines,
+        on_line: &mut dyn FnMut(&str) -> Result<Step, Failure>,
+    ) -> Result<(), Failure> {
+        let mut heard = None::<Stopwatch>;
+        let started = Stopwatch::start();
+        loop {
+            let is_gone = self.process.has_ended();
+            let (mut step, mut told) = (Step::On, false);
+            self.take(&mut |line| {
+                told = true;
+                if step == Step::On {
+                    step = on_line(line)?;
+                }
+                Ok(())
+            })?;
+            if told {
+                heard = Some(Stopwatch::start());
+            }
+            if step == Step::Enough {
+                return Ok(());
+            }
+            if is_gone {
+                return self.gone();
+            }
+            if self.watch.stopped() {
+                return Err(Failure::new(FailureClass::Interrupted, "stopped before it was done"));
+            }
+            if self.console.crash().is_some() {
+                self.console.settle(REPORT_QUIET, REPORT_LONGEST);
+                return Err(self.crashed_or(FailureClass::Panic, ""));
+            }
+            match heard {
+                None if started.elapsed() > deadlines.boot => {
+                    return Err(self.hang("the agent told nothing", deadlines.boot));
+                }
+                Some(heard) if heard.elapsed() > deadlines.progress => {
+                    return Err(self.hang("the agent told nothing more", deadlines.progress));
+                }
+                _ => self.console.wait(PAUSE),
+            }
+        }
+    }
+
+    /// Hands over what was told since the last time.
+    fn take(&mut self, on_line: OnLine<'_>) -> Result<(), Failure> {
+        let mut buffer = [0; 16 * 1024];
+        loop {
+            let read = self.results.now(&mut buffer);
+            let read = read.map_err(|error| rig(&format!("failed to read results: {error}")))?;
+            if read == 0 {
+                return Ok(());
+            }
+            self.lines.feed(&buffer[..read], on_line)?;
+            if self.results.length() >= MAX_OUTPUT_BYTES {
+                let title = format!("the agent told {MAX_OUTPUT_BYTES} bytes or more");
+                return Err(Failure::new(FailureClass::OutputOversized, title));
+            }
+        }
+    }
+
+    /// QEMU has ended by itself: in order, if the guest asked it to.
+    fn gone(&mut self) -> Result<(), Failure> {
+        self.gone.store(true, Ordering::Release);
+        self.console.join();
+        if self.console.crash().is_some() {
+            return Err(self.crashed_or(FailureClass::Panic, ""));
+        }
+        match self.process.end(REPORT_QUIET) {
+            Ok(status) if status.success() && !self.console.kernel_started() => {
+                let title = "the guest ended before the kernel printed anything";
+                Err(with_console(Failure::new(FailureClass::BootFailed, title), &self.console))
+            }
+            Ok(status) if status.success() => Ok(()),
+            _ => Err(ended(&mut self.process, &self.console)),
+        }
+    }
+
+    fn crashed_or(&self, class: FailureClass, title: &str) -> Failure {
+        let failure = match self.console.crash() {
+            Some(crash) => Failure::new(crash.class, crash.title),
+            None => Failure::new(class, title),
+        };
+        with_console(failure, &self.console)
+    }
+
+    fn hang(&self, what: &str, waited: Duration) -> Failure {
+        let silence = self.console.silence();
+        let class = match silence < waited / 4 {
+            true => FailureClass::ChattyHang,
+            false if !self.console.kernel_started() => FailureClass::BootFailed,
+            false => FailureClass::SilentHang,
+        };
+        let title = format!("{what} within {:.0} s of the host's time", waited.as_secs_f64());
+        with_console(Failure::new(class, title), &self.console)
+            .detail(format!("last output on the console {:.1} s ago", silence.as_secs_f64()))
+    }
+
+    /// Ends QEMU whatever its state, proves that nothing of it is left, and reads what it wrote.
+    fn bury(mut self, outcome: Result<(), Failure>, patience: Duration) -> SealedEnd {
+        let buried = self.process.end(patience);
+        self.gone.store(true, Ordering::Release);
+        self.console.join();
+        let console = self.console.text();
+        let (counts, unread) = match self.counts.as_ref().map(whole) {
+            None => (Vec::new(), None),
+            Some(Ok(counts)) => (counts, None),
+            Some(Err(failure)) => (Vec::new(), Some(failure)),
+        };
+        let outcome = match (outcome, buried, unread) {
+            (Err(failure), _, _) | (Ok(()), Err(failure), _) | (Ok(()), Ok(_), Some(failure)) => {
+                Err(failure)
+            }
+            (Ok(()), Ok(_), None) => Ok(()),
+        };
+        SealedEnd { outcome, console, counts }
+    }
+}
+
+/// The plugin's files, opened by us, so that QEMU's own user needs no right to any path.
+struct Plugin {
+    library: OwnedFd,
+    symbols: Option<OwnedFd>,
+    counts: File,
+}
+
+impl Plugin {
+    fn open(files: &PluginFiles) -> Result<Self, Failure> {
+        let symbols = files.symbols.as_ref();
+        Ok(Self {
+            library: memory_copy("plugin", &files.library)?,
+            symbols: symbols.map(|path| memory_copy("symbols", path)).transpose()?,
+            counts: output_file("counts")?,
+        })
+    }
+
+    fn descriptors(&self) -> PluginDescriptors {
+        PluginDescriptors {
+            library: self.library.as_raw_fd(),
+            counts: self.counts.as_raw_fd(),
+            symbols: self.symbols.as_ref().map(AsRawFd::as_raw_fd),
+        }
+    }
+
+    fn hand_over(self, inherited: &mut Vec<OwnedFd>) -> Result<File, Failure> {
+        let own = self.counts.try_clone();
+        let own = own.map_err(|error| rig(&format!("failed to share a file: {error}")))?;
+        inherited.extend([self.library, self.counts.into()]);
+        inherited.extend(self.symbols);
+        Ok(own)
+    }
+}
+
+fn whole(file: &File) -> Result<Vec<u8>, Failure> {
+    let mut content = Vec::new();
+    let ended = Arc::new(AtomicBool::new(true));
+    let read = file
+        .try_clone()
+        .and_then(|file| std::io::Read::read_to_end(&mut Growing::new(file, ended), &mut content));
+    read.map_err(|error| rig(&format!("failed to read the counts: {error}")))?;
+    Ok(content)
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use crate::boot::Accel;
+
+    /// A sealed guest with one processor and the plugin.
+    pub(crate) fn spec() -> SealedSpec {
+        SealedSpec {
+            boot: BootId("fork-b00-base".into()),
+            side: "base".into(),
+            image: "/dev/null".into(),
+            initramfs: "/dev/null".into(),
+            overlay: Vec::new(),
+            cmdline: "console=ttyS0 nokaslr".into(),
+            topology: Topology {
+                sockets: 1,
+                cores: 1,
+                threads: 1,
+                memory_mib: 512,
+                nodes: Vec::new(),
+                distances: Vec::new(),
+            },
+            cpu: "Westmere-v1".into(),
+            cpu_flags: vec!["-aes".into()],
+            shift: 2,
+            seed: 1,
+            translation_mib: TRANSLATION_MIB,
+            plugin: Some(PluginFiles {
+                library: "/dev/null".into(),
+                symbols: Some("/dev/null".into()),
+            }),
+            deadlines: Deadlines::of(Accel::Tcg),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::testing::spec;
+    use super::*;
+    use crate::boot::qemu_args::ARCHITECTURES;
+    use crate::host::Version;
+
+    /// A QEMU that is a shell script; `$results`, `$console` and `$counts` are its outputs.
+    fn played(script: &str, enough: &str, boot_s: u64) -> (SealedEnd, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("qemu");
+        let outputs = "for word in \"$@\"; do case $word in\n\
+            file,id=console,path=*) console=${word##*=};; file,id=results,path=*) results=${word##*=};;\n\
+            *,out=*) counts=${word#*,out=}; counts=${counts%%,*};; esac; done";
+        std::fs::write(&program, format!("#!/bin/sh\n{outputs}\n{script}\n")).unwrap();
+        for path in [folder.path(), &program] {
+            let mode = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(path, mode).unwrap();
+        }
+        let qemu = Qemu { program, version: Version(10, 0, 0), architecture: &ARCHITECTURES[0] };
+        let watch = Watch { listener: Arc::new(|_| {}), stop: Arc::default() };
+        let mut spec = spec();
+        spec.deadlines.boot = Duration::from_secs(boot_s);
+        spec.deadlines.progress = Duration::from_secs(1);
+        spec.deadlines.shutdown = Duration::from_millis(300);
+        let mut told = Vec::new();
+        let end = run_sealed(&spec, &qemu, &watch, &mut |line| {
+            told.push(line.to_owned());
+            Ok(if line == enough { Step::Enough } else { Step::On })
+        });
+        (end, told)
+    }
+
+    fn class(end: &SealedEnd) -> FailureClass {
+        end.outcome.as_ref().unwrap_err().class
+    }
+
+    const BANNER: &str = "echo 'Linux version 6.1' > $console";
+
+    #[test]
+    fn what_is_told_arrives_whole_and_in_order() {
+        let script = format!(
+            "{BANNER}; echo one >> $results; sleep 0.1; echo two >> $results; echo 3 > $counts"
+        );
+        let (end, told) = played(&script, "", 20);
+        end.outcome.unwrap();
+        assert_eq!(told, ["one", "two"]);
+        assert_eq!(
+            (end.console.as_str(), end.counts.as_slice()),
+            ("Linux version 6.1\n", &b"3\n"[..])
+        );
+    }
+
+    #[test]
+    fn enough_ends_a_guest_that_would_go_on() {
+        let script = format!("{BANNER}; echo one > $results; exec sleep 60");
+        let (end, told) = played(&script, "one", 20);
+        end.outcome.unwrap();
+        assert_eq!(told, ["one"]);
+    }
+
+    #[test]
+    fn crashes_hangs_and_refusals_are_told_apart() {
+        let panic = format!("{BANNER}; echo 'Kernel panic - not syncing: x' >> $console; sleep 60");
+        assert_eq!(class(&played(&panic, "", 20).0), FailureClass::Panic);
+        let late = format!(
+            "{BANNER}; echo a > $results; echo 'Kernel panic - not syncing: x' >> $console"
+        );
+        assert_eq!(class(&played(&late, "", 20).0), FailureClass::Panic);
+        assert_eq!(class(&played("exec sleep 60", "", 1).0), FailureClass::BootFailed);
+        let silent = format!("{BANNER}; echo one > $results; exec sleep 60");
+        assert_eq!(class(&played(&silent, "", 20).0), FailureClass::SilentHang);
+        assert_eq!(class(&played("exit 0", "", 20).0), FailureClass::BootFailed);
+        let refused = played("echo 'qemu: no such CPU' >&2; exit 1", "", 20).0;
+        assert_eq!(class(&refused), FailureClass::QemuFailed);
+        assert!(refused.outcome.unwrap_err().title.ends_with("qemu: no such CPU"));
+    }
+}

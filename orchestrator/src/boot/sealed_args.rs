@@ -1,0 +1,192 @@
+//! QEMU's command line for a sealed guest. Pure.
+
+use std::os::fd::RawFd;
+use std::path::Path;
+
+use super::SealedSpec;
+use super::qemu_args::{Architecture, escaped, topology};
+
+/// Numbers of the descriptors that QEMU inherits. All are files in memory: none of them can make
+/// QEMU wait, since what the host does would reach the guest through the wait.
+#[derive(Debug, Clone, Copy)]
+pub struct SealedDescriptors {
+    /// The first serial port.
+    pub console: RawFd,
+    /// The second serial port, over which the agent tells its events.
+    pub results: RawFd,
+    /// The kernel.
+    pub image: RawFd,
+    /// Base initramfs and overlay, one behind the other.
+    pub initramfs: RawFd,
+    /// What the plugin reads and writes, if there is one.
+    pub plugin: Option<PluginDescriptors>,
+}
+
+/// Of the counting plugin.
+#[derive(Debug, Clone, Copy)]
+pub struct PluginDescriptors {
+    /// The shared object.
+    pub library: RawFd,
+    /// Where the counts go.
+    pub counts: RawFd,
+    /// The kernel's symbols, if there are any.
+    pub symbols: Option<RawFd>,
+}
+
+impl SealedDescriptors {
+    /// Stand for any boot's: for showing a command line, and for telling two boots apart by
+    /// everything but their descriptors.
+    pub fn nominal(spec: &SealedSpec) -> Self {
+        let plugin = spec.plugin.as_ref().map(|plugin| PluginDescriptors {
+            library: 7,
+            counts: 8,
+            symbols: plugin.symbols.as_ref().map(|_| 9),
+        });
+        Self { console: 3, results: 4, image: 5, initramfs: 6, plugin }
+    }
+}
+
+/// The kernel command line of a sealed guest: what kduel needs, then a side's own `words`, which win.
+///
+/// Kernel addresses are fixed, so that they can be named; those of processes are unless the layout is
+/// `sampled`. Lock prefixes stay, since nobody measures a kernel with one processor that has none.
+pub fn sealed_cmdline(
+    architecture: &Architecture,
+    seed: u64,
+    sampled: bool,
+    words: &[String],
+) -> String {
+    let mut all = vec![
+        format!("console={}", architecture.serial),
+        "rdinit=/init".to_owned(),
+        "panic=-1".to_owned(),
+        "cryptomgr.notests".to_owned(),
+        "tsc=reliable".to_owned(),
+        "nokaslr".to_owned(),
+    ];
+    if !sampled {
+        all.push("norandmaps".to_owned());
+    }
+    all.push("noreplace-smp".to_owned());
+    all.push(format!("kduel.seed={seed}"));
+    all.extend_from_slice(words);
+    all.join(" ")
+}
+
+/// QEMU's command line for `spec`, `program` first.
+pub fn sealed_command_line(
+    spec: &SealedSpec,
+    program: &Path,
+    architecture: &Architecture,
+    fds: &SealedDescriptors,
+) -> Vec<String> {
+    let file = |fd: RawFd| format!("/proc/self/fd/{fd}");
+    let mut argv = vec![program.display().to_string()];
+    let mut add = |name: &str, value: &str| {
+        argv.push(format!("-{name}"));
+        if !value.is_empty() {
+            argv.push(value.to_owned());
+        }
+    };
+    for switch in ["nodefaults", "no-user-config", "no-reboot"] {
+        add(switch, "");
+    }
+    add("name", &format!("kduel-{}", escaped(&spec.boot.0)));
+    add("display", "none");
+    add("sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
+    add("machine", architecture.exact_machine);
+    add("accel", &format!("tcg,thread=single,tb-size={}", spec.translation_mib));
+    add("icount", &format!("shift={},sleep=off", spec.shift));
+    add("seed", &spec.seed.to_string());
+    add("rtc", "base=2026-01-01T00:00:00,clock=vm");
+    add("cpu", &spec.cpu_argument());
+    for (name, value) in topology(&spec.topology) {
+        match name {
+            "smp" => add(name, &possible_cpus(spec, &value)),
+            _ => add(name, &value),
+        }
+    }
+    for (id, fd) in [("console", fds.console), ("results", fds.results)] {
+        add("chardev", &format!("file,id={id},path={}", file(fd)));
+        add("serial", &format!("chardev:{id}"));
+    }
+    if let Some(plugin) = fds.plugin {
+        let symbols = plugin.symbols.map(|fd| format!(",symbols={}", file(fd))).unwrap_or_default();
+        add("plugin", &format!("{},out={}{symbols}", file(plugin.library), file(plugin.counts)));
+    }
+    add("kernel", &file(fds.image));
+    add("initrd", &file(fds.initramfs));
+    add("append", &spec.cmdline);
+    argv
+}
+
+/// A guest with one processor could have a second, so that its kernel is one for several.
+fn possible_cpus(spec: &SealedSpec, smp: &str) -> String {
+    match spec.topology.cpus() {
+        1 => "1,maxcpus=2,sockets=2,cores=1,threads=1".to_owned(),
+        _ => smp.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot::qemu_args::ARCHITECTURES;
+    use crate::boot::sealed::testing::spec;
+
+    fn shown(spec: &SealedSpec) -> String {
+        let fds = SealedDescriptors::nominal(spec);
+        let program = Path::new("/usr/bin/qemu-system-x86_64");
+        let argv = sealed_command_line(spec, program, &ARCHITECTURES[0], &fds);
+        argv.join(" ").replace(" -", "\n-")
+    }
+
+    #[test]
+    fn a_sealed_guest_has_nothing_that_the_host_could_be_heard_through() {
+        insta::assert_snapshot!(shown(&spec()), @r"
+        /usr/bin/qemu-system-x86_64
+        -nodefaults
+        -no-user-config
+        -no-reboot
+        -name kduel-fork-b00-base
+        -display none
+        -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny
+        -machine pc-q35-10.0,firmware=qboot.rom
+        -accel tcg,thread=single,tb-size=512
+        -icount shift=2,sleep=off
+        -seed 1
+        -rtc base=2026-01-01T00:00:00,clock=vm
+        -cpu Westmere-v1,-aes
+        -smp 1,maxcpus=2,sockets=2,cores=1,threads=1
+        -m 512M
+        -chardev file,id=console,path=/proc/self/fd/3
+        -serial chardev:console
+        -chardev file,id=results,path=/proc/self/fd/4
+        -serial chardev:results
+        -plugin /proc/self/fd/7,out=/proc/self/fd/8,symbols=/proc/self/fd/9
+        -kernel /proc/self/fd/5
+        -initrd /proc/self/fd/6
+        -append console=ttyS0 nokaslr
+        ");
+    }
+
+    #[test]
+    fn several_processors_are_as_many_as_asked_for() {
+        let mut spec = spec();
+        spec.topology.sockets = 2;
+        spec.topology.cores = 2;
+        spec.plugin = None;
+        let shown = shown(&spec);
+        assert!(shown.contains("-smp 4,sockets=2,cores=2,threads=1\n"), "{shown}");
+        assert!(!shown.contains("-plugin"), "{shown}");
+    }
+
+    #[test]
+    fn a_sampled_layout_moves_processes_and_never_the_kernel() {
+        let words = ["quiet".to_owned()];
+        let fixed = sealed_cmdline(&ARCHITECTURES[0], 7, false, &words);
+        assert!(fixed.ends_with("nokaslr norandmaps noreplace-smp kduel.seed=7 quiet"), "{fixed}");
+        let sampled = sealed_cmdline(&ARCHITECTURES[0], 7, true, &words);
+        assert_eq!(sampled, fixed.replace(" norandmaps", ""));
+    }
+}

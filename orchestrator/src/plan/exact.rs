@@ -1,0 +1,101 @@
+use kduel_protocol::{ExactMetric, ExactTerms as UsualTerms, TrialSpec, workload};
+
+use super::{Block, ExactTerms, PlannedExperiment};
+use crate::boot::qemu_args::ARCHITECTURES;
+use crate::config::{Terms, WorkloadUse};
+
+/// The seed of the first layout if none is given: the same in every run, so that a side that was
+/// booted once need not be booted again.
+pub const FIRST_SEED: u64 = 1;
+
+/// Guest time per instruction where nothing waits: 4 ns, so that boot's busy loops are short.
+const SHIFT_WORKING: u8 = 2;
+
+/// Guest time per instruction where something waits: 1 ns, so that work is not made longer beside it.
+const SHIFT_WAITING: u8 = 0;
+
+/// What an exact run does instead of a timed one: each side once per CPU model and seed.
+pub fn planned(
+    mut from: PlannedExperiment,
+    workloads: &[WorkloadUse],
+    terms: &Terms,
+    seed: u64,
+) -> PlannedExperiment {
+    let seeds = terms.exact.seeds.unwrap_or(1);
+    let mut cpus = terms.exact.cpu.clone();
+    if cpus.is_empty() {
+        cpus.push(ARCHITECTURES[0].exact_cpu.to_owned());
+    }
+    for trial in &mut from.trials {
+        let suite = workloads.iter().any(|used| used.suite && used.info.name == trial.workload);
+        let usual = if suite { UsualTerms::SUITE } else { UsualTerms::ONE };
+        trial.warmup = terms.warmup.unwrap_or(usual.warmup);
+        trial.iterations = terms.iterations.unwrap_or(usual.windows);
+        if trial.min_interval_ns > 0 {
+            trial.min_interval_ns = u64::from(usual.window_ms) * 1_000_000;
+        }
+    }
+    let shift = terms.exact.shift.unwrap_or_else(|| shift_for(&from.trials));
+    from.exact = Some(ExactTerms { shift, sampled: seeds > 1 });
+    from.blocks = blocks(&cpus, seeds, seed, from.sides.len());
+    from
+}
+
+/// CPU model by CPU model, seed by seed; seeds are shared by all sides and models.
+fn blocks(cpus: &[String], seeds: u32, first: u64, sides: usize) -> Vec<Block> {
+    let each = cpus.iter().flat_map(|cpu| (0..u64::from(seeds)).map(move |seed| (cpu, seed)));
+    each.enumerate()
+        .map(|(index, (cpu, seed))| Block {
+            index,
+            order: (0..sides).collect(),
+            layout_seed: first.wrapping_add(seed),
+            cpu: Some(cpu.clone()),
+        })
+        .collect()
+}
+
+fn shift_for(trials: &[TrialSpec]) -> u8 {
+    let waits = |trial: &TrialSpec| exact_metric(trial) == ExactMetric::GuestTime;
+    if trials.iter().any(waits) { SHIFT_WAITING } else { SHIFT_WORKING }
+}
+
+/// What an exact run says about a trial.
+pub fn exact_metric(trial: &TrialSpec) -> ExactMetric {
+    workload(&trial.workload).map_or(ExactMetric::Instructions, |info| info.exact)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::testing::{plan, trial};
+    use crate::config::ExactTermsGiven;
+
+    fn planned_with(given: ExactTermsGiven, workloads: &[&str]) -> PlannedExperiment {
+        let mut from = plan(&["base", "patched"], 8).experiments.remove(0);
+        from.trials = workloads.iter().map(|name| trial(0, name)).collect();
+        from.trials[0].min_interval_ns = 1;
+        planned(from, &[], &Terms { exact: given, ..Terms::default() }, FIRST_SEED)
+    }
+
+    #[test]
+    fn one_boot_per_side_with_a_fixed_layout_unless_seeds_are_given() {
+        let one = planned_with(ExactTermsGiven::default(), &["fork-exit"]);
+        assert_eq!(one.exact, Some(ExactTerms { shift: 2, sampled: false }));
+        let [block] = &one.blocks[..] else { panic!("{:?}", one.blocks) };
+        assert_eq!((block.order.as_slice(), block.layout_seed), (&[0, 1][..], 1));
+        assert_eq!((one.trials[0].warmup, one.trials[0].iterations), (1, 5));
+        assert_eq!(one.trials[0].min_interval_ns, 200_000_000);
+    }
+
+    #[test]
+    fn seeds_and_models_multiply_and_share_their_seeds() {
+        let cpu = vec!["Nehalem-v1".to_owned(), "Icelake-Server-v1".to_owned()];
+        let given = ExactTermsGiven { seeds: Some(3), cpu, shift: None };
+        let many = planned_with(given, &["fork-exit", "cgroup-exec"]);
+        assert_eq!(many.exact, Some(ExactTerms { shift: 0, sampled: true }));
+        let drawn: Vec<(&str, u64)> =
+            many.blocks.iter().map(|b| (b.cpu.as_deref().unwrap(), b.layout_seed)).collect();
+        assert_eq!(drawn[..3], [("Nehalem-v1", 1), ("Nehalem-v1", 2), ("Nehalem-v1", 3)]);
+        assert_eq!(drawn[3], ("Icelake-Server-v1", 1));
+    }
+}

@@ -1,0 +1,272 @@
+//! Exact runs in words: how much work, never how fast.
+
+use kduel_protocol::{ExactMetric, workload};
+
+use crate::analyse::{Comparison, CountPair, ExactFinding, ExactWord, SideSummary, Verdict};
+use crate::collect::ExactBoot;
+use crate::plan::PlannedExperiment;
+use crate::text::count;
+
+use super::Report;
+use super::number::{interval, margin, percent, quantity, signed_percent};
+use super::page::{Page, Span};
+
+/// With more comparisons than this only those that changed are shown.
+const SHOWN_IN_FULL: usize = 8;
+
+/// The limits of every exact run.
+const LIMITS: [&str; 2] = [
+    "instructions are not cycles: no caches, TLB, branch prediction or memory latency; fewer but \
+     costlier ones are no gain",
+    "vCPUs take turns: no speed-up, contention or line bouncing; waiting and spinning stand apart",
+];
+
+/// Verdict, machine and every comparison in a sentence.
+pub(super) fn verdicts(page: &mut Page, report: &Report<'_>) {
+    let analysis = report.analysis;
+    let primary: Vec<&Comparison> = analysis.comparisons.iter().filter(|c| c.primary).collect();
+    let worst = primary.iter().min_by_key(|c| c.verdict);
+    let word = worst.map_or_else(|| analysis.worst.words().to_owned(), |c| word_of(c));
+    let mut spans = vec![Span::Coloured(word, analysis.worst)];
+    if primary.len() > 1 {
+        spans.push(
+            format!("(of {}: {})", count(primary.len(), "comparison"), tally(&primary)).into(),
+        );
+    }
+    page.paragraph("verdict: ", spans);
+    page.blank();
+    machine(page, report);
+    page.blank();
+    let several = report.plan.experiments.len() > 1;
+    let shown = |comparison: &&&Comparison| primary.len() <= SHOWN_IN_FULL || changed(comparison);
+    let rows: Vec<&&Comparison> = primary.iter().filter(shown).collect();
+    for comparison in &rows {
+        let series = &comparison.series;
+        let experiment = if several { format!("{}: ", series.experiment) } else { String::new() };
+        page.paragraph(&format!("  {experiment}{}  ", series.workload), sentence(comparison));
+    }
+    let hidden = primary.len() - rows.len();
+    if hidden > 0 {
+        let same = primary.iter().filter(|c| is(c, ExactWord::Identical)).count();
+        let rest = format!(
+            "{} not shown: {same} identical, {} within the margin",
+            count(hidden, "comparison"),
+            hidden - same
+        );
+        page.paragraph("  ", [rest.into()]);
+    }
+}
+
+fn is(comparison: &Comparison, word: ExactWord) -> bool {
+    comparison.exact.as_ref().is_some_and(|exact| exact.word == Some(word))
+}
+
+fn changed(comparison: &Comparison) -> bool {
+    comparison.verdict != Verdict::NoChange
+}
+
+/// The word of a comparison, or the verdict where there is none.
+fn word_of(comparison: &Comparison) -> String {
+    let word = comparison.exact.as_ref().and_then(|exact| exact.word);
+    let metric = &comparison.series.metric;
+    word.map_or_else(|| comparison.verdict.words(), |word| word.words(metric)).to_owned()
+}
+
+fn tally(primary: &[&Comparison]) -> String {
+    let mut words: Vec<(Verdict, String, usize)> = Vec::new();
+    for comparison in primary {
+        let word = word_of(comparison);
+        match words.iter_mut().find(|(_, known, _)| *known == word) {
+            Some((_, _, number)) => *number += 1,
+            None => words.push((comparison.verdict, word, 1)),
+        }
+    }
+    words.sort();
+    let parts: Vec<String> =
+        words.iter().map(|(_, word, number)| format!("{number} {word}")).collect();
+    parts.join(", ")
+}
+
+/// What the numbers hold for: the processor first, since it decides which code runs.
+fn machine(page: &mut Page, report: &Report<'_>) {
+    for experiment in &report.plan.experiments {
+        let Some(terms) = &experiment.exact else { continue };
+        let mut cpus: Vec<&str> =
+            experiment.blocks.iter().filter_map(|block| block.cpu.as_deref()).collect();
+        cpus.dedup();
+        let seeds = experiment.blocks.len() / cpus.len().max(1);
+        let layout = match (terms.sampled, experiment.blocks.first()) {
+            (true, _) => format!("layouts sampled with {}", count(seeds, "seed")),
+            (false, Some(block)) => format!("one fixed layout (seed {})", block.layout_seed),
+            (false, None) => "no layout".to_owned(),
+        };
+        let name = match report.plan.experiments.len() {
+            1 => String::new(),
+            _ => format!("{}: ", experiment.name),
+        };
+        let line = format!(
+            "{name}{}, {} ns an instruction (shift {}), {layout}",
+            cpus.join(" and "),
+            1_u64 << terms.shift,
+            terms.shift
+        );
+        page.paragraph("CPU:     ", [line.into()]);
+        read_back(page, report, experiment);
+    }
+    for (lead, line) in ["limits:  ", "         "].iter().zip(LIMITS) {
+        page.paragraph(lead, [line.into()]);
+    }
+}
+
+/// What the guests say of their processor; once if they agree.
+fn read_back(page: &mut Page, report: &Report<'_>, experiment: &PlannedExperiment) {
+    let own = report.analysis.sides.iter().filter(|side| side.experiment == experiment.name);
+    let sides: Vec<&SideSummary> = own.filter(|side| side.facts.is_some()).collect();
+    let mut told: Vec<(String, Vec<&str>)> = Vec::new();
+    for side in &sides {
+        let Some(facts) = &side.facts else { continue };
+        let features = facts.cpu_flags.join(" ");
+        let affected: Vec<String> = facts
+            .vulnerabilities
+            .iter()
+            .filter(|(_, state)| !state.starts_with("Not affected"))
+            .map(|(name, state)| format!("{name}: {state}"))
+            .collect();
+        let smp = facts.settings.get("smp-alternatives").map_or("unknown", String::as_str);
+        let line = format!(
+            "SMP alternatives {smp}; vulnerabilities {}; features {features}",
+            if affected.is_empty() { "none".to_owned() } else { affected.join("; ") }
+        );
+        match told.iter_mut().find(|(known, _)| *known == line) {
+            Some((_, names)) => names.push(&side.name),
+            None => told.push((line, vec![&side.name])),
+        }
+    }
+    for (line, names) in &told {
+        let who = if names.len() == sides.len() { "guests".to_owned() } else { names.join(", ") };
+        page.paragraph("         ", [format!("{who}: {line}").into()]);
+    }
+}
+
+/// `patched has 20.0 % more instructions, 146476 to 175772 per fork+exit; …`.
+fn sentence(comparison: &Comparison) -> Vec<Span> {
+    let (side, reason) = (&comparison.side, &comparison.reason);
+    let word = Span::Coloured(word_of(comparison), comparison.verdict);
+    let (Some(change), Some(exact)) = (comparison.change, &comparison.exact) else {
+        return vec![format!("{side}:").into(), word, format!("; {reason}").into()];
+    };
+    let ends = comparison.low.zip(comparison.high);
+    let ends = ends.map(|(low, high)| format!(" {}", interval(low, high))).unwrap_or_default();
+    let mut spans = match exact.word {
+        Some(ExactWord::MoreInstructions | ExactWord::FewerInstructions) => {
+            vec![format!("{side}: {}{ends}", percent(change.abs())).into(), word]
+        }
+        Some(ExactWord::Identical) => return vec![format!("{side}:").into(), word],
+        _ => vec![
+            format!("{side}: {}{ends},", signed_percent(change)).into(),
+            word,
+            format!("; {reason}").into(),
+        ],
+    };
+    spans.push(format!("; {}", values(comparison, exact)).into());
+    if !exact.mixed.is_empty() {
+        let more = format!("; mixed: fewer, but more of the costly {}", exact.mixed.join(", "));
+        spans.push(more.into());
+    }
+    spans
+}
+
+/// `146476 -> 175772 per fork+exit, windows within 0.01 % and 0.04 %`.
+fn values(comparison: &Comparison, exact: &ExactFinding) -> String {
+    let show = |value: Option<f64>| {
+        value.map_or_else(|| "-".to_owned(), |value| quantity(value, &comparison.unit))
+    };
+    let name = comparison.series.workload.split(' ').next().unwrap_or_default();
+    let operation = workload(name).map_or("operation", |info| info.operation);
+    let [base, value] = exact.spread;
+    format!(
+        "{} -> {} per {operation}, windows within {} and {}",
+        show(comparison.base),
+        show(comparison.value),
+        percent(base),
+        percent(value)
+    )
+}
+
+/// The numbers of one experiment: what was executed, by context and class.
+pub(super) fn numbers(page: &mut Page, base: &str, comparisons: &[&Comparison]) {
+    let primary: Vec<&&Comparison> = comparisons.iter().filter(|c| c.primary).collect();
+    let detailed = primary.len() <= SHOWN_IN_FULL;
+    for comparison in primary.iter().filter(|c| detailed || changed(c)) {
+        let Some(exact) = &comparison.exact else { continue };
+        if exact.classes.is_empty() {
+            continue;
+        }
+        let heading = format!(
+            "{} on {}, per operation: {base}, {}, change (margin {})",
+            comparison.series.workload,
+            exact.cpu,
+            comparison.side,
+            margin((comparison.margin * 1e4).round() / 1e4)
+        );
+        page.blank();
+        page.paragraph("", [heading.into()]);
+        table(page, "instructions by context", &exact.contexts);
+        table(page, "own tasks, by class", &exact.classes);
+        table(page, "events", &exact.events);
+        beside(page, comparisons, comparison);
+    }
+}
+
+/// The other metric of the same series, which decides nothing.
+fn beside(page: &mut Page, comparisons: &[&Comparison], primary: &Comparison) {
+    let other = comparisons.iter().find(|other| {
+        !other.primary
+            && other.side == primary.side
+            && other.series.workload == primary.series.workload
+    });
+    let Some(other) = other else { return };
+    let what = if other.series.metric == ExactMetric::GuestTime.name() {
+        "guest time, ticks and background included"
+    } else {
+        "instructions of own tasks"
+    };
+    let show =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| quantity(v, &other.unit));
+    let change = other.change.map(signed_percent).unwrap_or_default();
+    page.line(&format!("  {what}: {}, {}, {change}", show(other.base), show(other.value)));
+}
+
+fn table(page: &mut Page, title: &str, pairs: &[CountPair]) {
+    if pairs.is_empty() {
+        return;
+    }
+    page.line(&format!("  {title}"));
+    let width = pairs.iter().map(|pair| pair.name.chars().count()).max().unwrap_or(0);
+    for pair in pairs {
+        let change = match pair.base {
+            base if base == pair.value => "=".to_owned(),
+            0.0 => "new".to_owned(),
+            base => signed_percent(pair.value / base - 1.0),
+        };
+        let show = |value: f64| quantity(value, "count");
+        page.line(&format!(
+            "    {:<width$}  {:>10}  {:>10}  {change:>9}",
+            pair.name,
+            show(pair.base),
+            show(pair.value)
+        ));
+    }
+}
+
+/// Sides that were not booted for this run.
+pub(super) fn cached(report: &Report<'_>) -> Vec<String> {
+    let sides = &report.analysis.sides;
+    let line = |side: &SideSummary, exact: &ExactBoot| {
+        exact
+            .cached
+            .as_ref()
+            .map(|run| format!("{}: cached, the same guest was booted in run {run}", side.name))
+    };
+    sides.iter().filter_map(|side| line(side, side.exact.as_ref()?)).collect()
+}

@@ -1,0 +1,123 @@
+//! What one sealed boot of one side carries.
+
+use std::time::Duration;
+
+use kduel_protocol::{GuestPlan, KALLSYMS_WORD, PROTOCOL, Settle, Transport};
+
+use crate::boot::qemu_args::Architecture;
+use crate::boot::sealed::TRANSLATION_MIB;
+use crate::boot::sealed_args::sealed_cmdline;
+use crate::boot::{Accel, Deadlines, PluginFiles, SealedSpec};
+use crate::fault::{Failure, FailureClass};
+use crate::id::BootId;
+use crate::plan::{Block, ExactTerms, PlannedExperiment, PlannedSide};
+use crate::provision::{Kernel, Overlay, sha256_of};
+
+/// What one boot of one side is made of.
+#[derive(Debug, Clone)]
+pub struct SealedRecipe<'a> {
+    /// The experiment.
+    pub experiment: &'a PlannedExperiment,
+    /// The side.
+    pub side: &'a PlannedSide,
+    /// Seed and CPU model.
+    pub block: &'a Block,
+    /// The side's kernel.
+    pub kernel: &'a Kernel,
+    /// What kind of machine it is.
+    pub architecture: &'static Architecture,
+    /// The counting plugin, and the kernel's symbols where they are known.
+    pub plugin: Option<PluginFiles>,
+}
+
+/// Beside the trials' own deadlines, in seconds of guest time: knobs, settling, the way down.
+const OTHERWISE_S: u32 = 300;
+
+impl SealedRecipe<'_> {
+    /// The plan and the guest of the boot.
+    ///
+    /// # Errors
+    ///
+    /// `HostIo` if a file of the user's cannot be read.
+    pub fn boot(&self) -> Result<(GuestPlan, SealedSpec), Failure> {
+        let plan = self.plan()?;
+        let overlay = Overlay { plan: &plan, keys: None, files: &self.experiment.files };
+        let spec = self.spec(overlay.to_bytes()?, &self.side.knobs.cmdline);
+        Ok((plan, spec))
+    }
+
+    /// A guest that tells its kernel's symbols and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// As [`SealedRecipe::boot`].
+    pub fn symbols_boot(&self) -> Result<SealedSpec, Failure> {
+        let mut words = self.side.knobs.cmdline.clone();
+        words.push(KALLSYMS_WORD.to_owned());
+        let plan = self.plan()?;
+        let overlay = Overlay { plan: &plan, keys: None, files: &[] }.to_bytes()?;
+        let mut spec = self.spec(overlay, &words);
+        spec.plugin = None;
+        spec.boot = BootId(format!("{}-symbols", spec.boot));
+        Ok(spec)
+    }
+
+    /// The nonce comes of the plan itself: the same plan has the same one.
+    fn plan(&self) -> Result<GuestPlan, Failure> {
+        let trials = &self.experiment.trials;
+        let deadlines = trials.iter().map(|trial| trial.deadline_s);
+        let mut plan = GuestPlan {
+            protocol: PROTOCOL,
+            nonce: String::new(),
+            knobs: self.side.knobs.clone(),
+            transport: Transport::Sealed,
+            settle: Settle::SEALED,
+            deadline_s: Some(deadlines.fold(OTHERWISE_S, u32::saturating_add)),
+            trials: trials.clone(),
+            monitors: self.experiment.monitors.clone(),
+        };
+        let json = serde_json::to_vec(&plan).map_err(|error| {
+            Failure::new(FailureClass::Internal, format!("the guest's plan: {error}"))
+        })?;
+        plan.nonce = sha256_of(&json).chars().take(24).collect();
+        Ok(plan)
+    }
+
+    fn spec(&self, overlay: Vec<u8>, words: &[String]) -> SealedSpec {
+        let terms = self.terms();
+        let cpu = self.block.cpu.as_deref().unwrap_or(self.architecture.exact_cpu);
+        let seed = self.block.layout_seed;
+        SealedSpec {
+            boot: BootId::new(&self.experiment.name, self.block.index, &self.side.name, 0),
+            side: self.side.name.clone(),
+            image: self.kernel.image.clone(),
+            initramfs: self.kernel.initramfs.clone(),
+            overlay,
+            cmdline: sealed_cmdline(self.architecture, seed, terms.sampled, words),
+            topology: self.experiment.topology.clone(),
+            cpu: cpu.to_owned(),
+            cpu_flags: self.side.knobs.cpu_flags.clone(),
+            shift: terms.shift,
+            seed,
+            translation_mib: TRANSLATION_MIB,
+            plugin: self.plugin.clone(),
+            deadlines: deadlines(terms.shift, self.experiment.topology.cpus()),
+        }
+    }
+
+    fn terms(&self) -> ExactTerms {
+        self.experiment.exact.clone().unwrap_or(ExactTerms { shift: 0, sampled: false })
+    }
+}
+
+/// How long what may take in time of the host, beside the agent's own deadlines in guest time. vCPUs
+/// take turns, and at shift 0 a second of guest time is a thousand million instructions.
+fn deadlines(shift: u8, cpus: u32) -> Deadlines {
+    let slow = if shift >= 2 { 1 } else { 4 };
+    let timed = Deadlines::of(Accel::Tcg);
+    Deadlines {
+        boot: timed.boot * 2 + Duration::from_secs(20) * cpus,
+        progress: timed.progress * 3 * slow,
+        ..timed
+    }
+}
