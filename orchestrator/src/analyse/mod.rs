@@ -24,5 +24,5 @@ pub use failures::FailureGroup;
 pub use label::workload_label;
 pub use margin::default_margin;
 pub use run::{Analysis, PairCount, analyse, count_pairs};
-pub use self_test::{first_difference, self_test};
+pub use self_test::{record_difference, self_test};
 pub use sides::{SideSummary, cmdline_words, sides_same};
