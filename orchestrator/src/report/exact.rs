@@ -142,10 +142,23 @@ fn read_back(page: &mut Page, report: &Report<'_>, experiment: &PlannedExperimen
             None => told.push((line, vec![&side.name])),
         }
     }
+    for (cpu, features) in dropped(&sides) {
+        page.paragraph("         ", [format!("{cpu} without {features}: TCG lacks them").into()]);
+    }
     for (line, names) in &told {
         let who = if names.len() == sides.len() { "guests".to_owned() } else { names.join(", ") };
         page.paragraph("         ", [format!("{who}: {line}").into()]);
     }
+}
+
+/// By CPU model, the features that its name promises and QEMU's translator does not have.
+fn dropped(sides: &[&SideSummary]) -> Vec<(String, String)> {
+    let exact = sides.iter().filter_map(|side| side.exact.as_ref());
+    let lacking = exact.filter(|exact| !exact.dropped.is_empty());
+    let mut lines: Vec<(String, String)> =
+        lacking.map(|exact| (exact.cpu.clone(), exact.dropped.join(", "))).collect();
+    lines.dedup();
+    lines
 }
 
 /// `patched has 20.0 % more instructions, 146476 to 175772 per fork+exit; …`.

@@ -420,7 +420,11 @@ impl<'a> Job<'a> {
             first_sample_ms: end.first_sample.map(millis),
             took_ms: millis(end.took),
             accel: Accel::Tcg,
-            exact: Some(Box::new(ExactBoot { lost: end.lost, ..self.exact.clone() })),
+            exact: Some(Box::new(ExactBoot {
+                lost: end.lost,
+                dropped: end.dropped,
+                ..self.exact.clone()
+            })),
             outcome: match end.result {
                 Ok(result) => BootOutcome::Completed(Box::new(result)),
                 Err(failure) => BootOutcome::Failed(Box::new(failure)),
