@@ -23,10 +23,8 @@ const RANDOM: &str = "/dev/random";
 /// Carries the plan out in a process of its own, as a login would, and writes to the port. What
 /// keeps it from being finished is written there, too.
 pub fn run(plan: &GuestPlan) -> Result<(), String> {
-    network::loopback()?;
-    make_generator_ready().map_err(|error| format!("seeding {RANDOM}: {error}"))?;
     let port = Port::open()?;
-    let outcome = carry_out(&port, plan);
+    let outcome = prepare().and_then(|()| carry_out(&port, plan));
     let mut lines = Lines::new(port);
     match outcome {
         Ok(()) => lines.flush().map_err(|error| format!("emptying the port: {error}")),
@@ -36,6 +34,11 @@ pub fn run(plan: &GuestPlan) -> Result<(), String> {
             Err(message)
         }
     }
+}
+
+fn prepare() -> Result<(), String> {
+    network::loopback()?;
+    make_generator_ready().map_err(|error| format!("seeding {RANDOM}: {error}"))
 }
 
 /// Without a device that gives entropy the kernel's generator would stay unready: every number would
