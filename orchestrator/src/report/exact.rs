@@ -16,9 +16,8 @@ const SHOWN_IN_FULL: usize = 8;
 
 /// The limits of every exact run.
 const LIMITS: [&str; 2] = [
-    "instructions are not cycles: no caches, TLB, branch prediction or memory latency; fewer but \
-     costlier ones are no gain",
-    "vCPUs take turns: no speed-up, contention or line bouncing; waiting and spinning stand apart",
+    "not cycles: no caches, TLB, branch misses, memory; a costly one is one",
+    "vCPUs take turns: no speed-up, contention or line bouncing is modelled",
 ];
 
 /// Verdict, machine and every comparison in a sentence.
@@ -133,8 +132,9 @@ fn read_back(page: &mut Page, report: &Report<'_>, experiment: &PlannedExperimen
             .map(|(name, state)| format!("{name}: {state}"))
             .collect();
         let smp = facts.settings.get("smp-alternatives").map_or("unknown", String::as_str);
+        let cpu = side.exact.as_ref().map_or("unknown CPU", |exact| &exact.cpu);
         let line = format!(
-            "SMP alternatives {smp}; vulnerabilities {}; features {features}",
+            "on {cpu}: SMP alternatives {smp}; vulnerabilities {}; features {features}",
             if affected.is_empty() { "none".to_owned() } else { affected.join("; ") }
         );
         match told.iter_mut().find(|(known, _)| *known == line) {
@@ -147,7 +147,7 @@ fn read_back(page: &mut Page, report: &Report<'_>, experiment: &PlannedExperimen
     }
     for (line, names) in &told {
         let who = if names.len() == sides.len() { "guests".to_owned() } else { names.join(", ") };
-        page.paragraph("         ", [format!("{who}: {line}").into()]);
+        page.paragraph("         ", [format!("{who} {line}").into()]);
     }
 }
 
