@@ -1,5 +1,8 @@
 //! A sealed guest: the plan is carried out without anybody from outside.
 
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
 use std::process::Child;
 
 use kduel_protocol::{Event, GuestPlan};
@@ -10,17 +13,18 @@ use super::port::Port;
 use crate::clock::{self, SECOND_NS};
 use crate::process;
 use crate::serve::Lines;
-use crate::sys::{Caught, Signals};
+use crate::sys::{self, Caught, Signals};
 
 /// The longest wait between two looks at the clock, in milliseconds.
 const LONGEST_WAIT_MS: u64 = 3_600_000;
 
+const RANDOM: &str = "/dev/random";
+
 /// Carries the plan out in a process of its own, as a login would, and writes to the port. What
 /// keeps it from being finished is written there, too.
 pub fn run(plan: &GuestPlan) -> Result<(), String> {
-    network::loopback()?;
     let port = Port::open()?;
-    let outcome = carry_out(&port, plan);
+    let outcome = prepare().and_then(|()| carry_out(&port, plan));
     let mut lines = Lines::new(port);
     match outcome {
         Ok(()) => lines.flush().map_err(|error| format!("emptying the port: {error}")),
@@ -30,6 +34,19 @@ pub fn run(plan: &GuestPlan) -> Result<(), String> {
             Err(message)
         }
     }
+}
+
+fn prepare() -> Result<(), String> {
+    network::loopback()?;
+    make_generator_ready().map_err(|error| format!("seeding {RANDOM}: {error}"))
+}
+
+/// Without a device that gives entropy the kernel's generator would stay unready: every number would
+/// cost it more than on any real machine, and who asks for some would wait. What is already in the
+/// pool, the command line above all, still decides which numbers come out.
+fn make_generator_ready() -> io::Result<()> {
+    let random = File::options().write(true).open(RANDOM)?;
+    sys::seed_pool(random.as_fd(), std::array::from_fn(|_| 0x6b64_7565))
 }
 
 fn carry_out(port: &Port, plan: &GuestPlan) -> Result<(), String> {
@@ -42,7 +59,7 @@ fn carry_out(port: &Port, plan: &GuestPlan) -> Result<(), String> {
         && let Some(group) = Pid::from_raw(runner.id().cast_signed())
     {
         let _ = rustix::process::kill_process_group(group, Signal::KILL);
-        let _ = crate::sys::wait(group);
+        let _ = sys::wait(group);
     }
     outcome
 }

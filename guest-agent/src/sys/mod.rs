@@ -5,12 +5,14 @@
 )]
 
 mod early;
+mod entropy;
 mod mark;
 mod memory;
 mod network;
 mod process;
 mod signals;
 
+pub use entropy::seed_pool;
 pub use mark::{mark_begin, mark_end};
 pub use memory::{Mapping, heap_end, heap_up_and_down};
 pub use network::{default_route, link_up, set_address};

@@ -22,5 +22,5 @@ pub use exact::{CountPair, ExactFinding, ExactWord};
 pub use failures::FailureGroup;
 pub use margin::default_margin;
 pub use run::{Analysis, PairCount, analyse, count_pairs};
-pub use self_test::{first_difference, self_test};
+pub use self_test::{record_difference, self_test};
 pub use sides::{SideSummary, cmdline_words, sides_same};

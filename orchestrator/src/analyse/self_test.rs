@@ -47,8 +47,31 @@ pub fn self_test(plan: &Plan, records: &[BootRecord]) -> Result<(), String> {
     Ok(())
 }
 
+/// Where a record and the same boot done again differ first, over every trial of `plan`: every sample
+/// and every count.
+pub fn record_difference(plan: &Plan, stored: &BootRecord, again: &BootRecord) -> Option<String> {
+    let (one, other) = match (&stored.outcome, &again.outcome) {
+        (BootOutcome::Completed(one), BootOutcome::Completed(other)) => (one, other),
+        (BootOutcome::Failed(one), BootOutcome::Failed(other)) if one.class == other.class => {
+            return None;
+        }
+        (one, other) => {
+            let words = |outcome: &BootOutcome| match outcome {
+                BootOutcome::Completed(_) => "completed".to_owned(),
+                BootOutcome::Failed(failure) => failure.to_string(),
+            };
+            return Some(format!("the end of the boot: {}, now {}", words(one), words(other)));
+        }
+    };
+    let experiment = plan.experiments.iter().find(|e| e.name == stored.experiment)?;
+    experiment.trials.iter().find_map(|trial| {
+        let place = first_difference(one, other, trial.id)?;
+        Some(format!("{}: {place}", workload_label(trial)))
+    })
+}
+
 /// Where two results of one trial differ first: every sample and every count is compared.
-pub fn first_difference(a: &BootResult, b: &BootResult, trial: u32) -> Option<String> {
+fn first_difference(a: &BootResult, b: &BootResult, trial: u32) -> Option<String> {
     let samples = |result: &BootResult| -> Vec<(u32, String, u64, u64)> {
         let own = result.samples.iter().filter(|sample| sample.trial == trial);
         own.map(|s| (s.iteration, s.metric.clone(), s.value.to_bits(), s.ops)).collect()

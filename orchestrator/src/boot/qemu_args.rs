@@ -21,7 +21,10 @@ pub struct Architecture {
     pub machine: &'static str,
     /// The machine of exact runs: of one version, so that another QEMU's is the same.
     pub exact_machine: &'static str,
-    /// The processor of exact runs where nobody says another.
+    /// The processor of exact runs where nobody says another. Westmere, Nehalem and Penryn are the
+    /// server models of which QEMU's translator lacks nothing; on all three fork+exit of 6.12 reads
+    /// 19.1 % above 6.1 (on Icelake-Server-v1, which loses features, 16.6 %), and Westmere is the
+    /// newest. None has ERMS, so `rep` strings do not hide work.
     pub exact_cpu: &'static str,
     /// What QEMU reads from its data folders for an exact guest: all of it can reach the guest.
     pub firmware: &'static [&'static str],

@@ -101,6 +101,8 @@ pub struct SealedEnd {
     pub console: String,
     /// What the plugin wrote; empty without one.
     pub counts: Vec<u8>,
+    /// Features of the CPU model that QEMU's translator lacks, as QEMU names them.
+    pub dropped: Vec<String>,
 }
 
 /// Boots `spec` and hands over each line that the guest tells, as it comes. Blocks until the guest is
@@ -114,8 +116,12 @@ pub fn run_sealed(
     let mut guest = match Guest::start(spec, qemu, watch) {
         Ok(guest) => guest,
         Err(failure) => {
-            let (console, counts) = (String::new(), Vec::new());
-            return SealedEnd { outcome: Err(failure), console, counts };
+            return SealedEnd {
+                outcome: Err(failure),
+                console: String::new(),
+                counts: Vec::new(),
+                dropped: Vec::new(),
+            };
         }
     };
     let outcome = guest.follow(&spec.deadlines, on_line);
@@ -291,8 +297,21 @@ impl<'a> Guest<'a> {
             }
             (Ok(()), Ok(_), None) => Ok(()),
         };
-        SealedEnd { outcome, console, counts }
+        SealedEnd { outcome, console, counts, dropped: dropped(&self.process.stderr()) }
     }
+}
+
+/// `pcid`, `spec-ctrl`, … of `TCG doesn't support requested feature: CPUID[eax=01h].ECX.pcid [bit 17]`.
+fn dropped(stderr: &str) -> Vec<String> {
+    let features = stderr.lines().filter_map(|line| {
+        let (_, feature) = line.split_once("TCG doesn't support requested feature: ")?;
+        let name = feature.split(" [").next()?;
+        Some(name.rsplit_once('.').map_or(name, |(_, name)| name).to_owned())
+    });
+    let mut features: Vec<String> = features.collect();
+    features.sort();
+    features.dedup();
+    features
 }
 
 /// The plugin's files, opened by us, so that QEMU's own user needs no right to any path.
@@ -428,6 +447,18 @@ mod tests {
             (end.console.as_str(), end.counts.as_slice()),
             ("Linux version 6.1\n", &b"3\n"[..])
         );
+    }
+
+    #[test]
+    fn features_that_the_translator_lacks_are_named_once() {
+        let warning = |feature| {
+            format!(
+                "qemu: warning: TCG doesn't support requested feature: CPUID[eax=01h].{feature}\n"
+            )
+        };
+        let lines = [warning("ECX.x2apic [bit 21]"), warning("ECX.pcid [bit 17]")];
+        let stderr = format!("{}{}other\n{}", lines[0], lines[1], lines[1]);
+        assert_eq!(dropped(&stderr), ["pcid", "x2apic"]);
     }
 
     #[test]

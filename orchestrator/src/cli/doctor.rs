@@ -99,6 +99,11 @@ fn examine(args: &DoctorArgs, environment: &Environment) -> Findings {
         Ok(agent) => checks.push(good("agent", agent.display().to_string())),
         Err(failure) => checks.push(missing("agent", &failure.title, failure.hint.clone())),
     }
+    checks.push(match (&qemu, prepare::find_plugin(environment)) {
+        (Ok(qemu), Ok(_)) => good("exact runs", format!("possible, with QEMU {}", qemu.version)),
+        (Err(_), _) => missing("exact runs", "not possible without QEMU", None),
+        (Ok(_), Err(failure)) => missing("exact runs", &failure.title, failure.hint.clone()),
+    });
     for (program, package) in [("busybox", "busybox-static"), ("dropbear", "dropbear-bin")] {
         checks.push(match prepare::find_program(program, environment) {
             Some(path) => good(program, path.display().to_string()),

@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand.
 
+mod add;
 pub mod args;
 mod doctor;
 mod error;
@@ -13,6 +14,7 @@ mod runs;
 mod shell;
 mod signals;
 mod talk;
+mod verify;
 mod watch;
 mod workloads;
 
@@ -66,6 +68,10 @@ enum Command {
     Runs(runs::RunsArgs),
     /// Print the report of a stored run again.
     Report(report::ReportArgs),
+    /// Do a stored exact run again and compare every bit.
+    Verify(verify::VerifyArgs),
+    /// Add one more side to a stored exact run.
+    Add(add::AddArgs),
     /// Boot one guest of a side and log in.
     Shell(shell::ShellArgs),
     /// Print a completion script for a shell.
@@ -112,6 +118,8 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError>
         }
         Command::Runs(args) => Ok(runs::run(&args, &environment.runs_dir())?),
         Command::Report(args) => Ok(report::run(&args, &environment.runs_dir())?),
+        Command::Verify(args) => verify::run(&args, environment),
+        Command::Add(args) => add::run(&args, environment),
         Command::Shell(args) => shell::run(&args, environment),
         Command::Completions { shell } => {
             let mut script = Vec::new();

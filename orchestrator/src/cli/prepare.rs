@@ -268,7 +268,7 @@ pub(super) fn find_plugin(environment: &Environment) -> Result<PathBuf, Failure>
 }
 
 /// Every kernel of the plan, fetched and checked. Pins them in `kernels.lock` beside a document.
-fn kernels(
+pub(super) fn kernels(
     plan: &Plan,
     document: Option<&Path>,
     environment: &Environment,
@@ -379,7 +379,7 @@ pub(super) fn find_program(name: &str, environment: &Environment) -> Option<Path
     tool::find(name, &environment.path)
 }
 
-fn identities(
+pub(super) fn identities(
     plan: &Plan,
     kernels: &BTreeMap<KernelSpec, Kernel>,
 ) -> BTreeMap<String, KernelIdentity> {

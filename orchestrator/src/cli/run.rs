@@ -52,7 +52,10 @@ pub fn run(command: &RunCommand, environment: &Environment) -> Result<u8, CliErr
     conclude(options, &prepared, end)
 }
 
-fn carry_out(prepared: &mut Prepared, watcher: &Arc<Watcher>) -> Result<RunEnd, Failure> {
+pub(super) fn carry_out(
+    prepared: &mut Prepared,
+    watcher: &Arc<Watcher>,
+) -> Result<RunEnd, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let records = std::mem::take(&mut prepared.records);
     let dispatcher = Dispatcher {
@@ -63,11 +66,12 @@ fn carry_out(prepared: &mut Prepared, watcher: &Arc<Watcher>) -> Result<RunEnd, 
         listener: watcher.listener(),
         stop: stop.clone(),
     };
+    let run = prepared.folder.id().0;
     let exact = prepared.exact.as_ref().map(|rig| ExactDispatcher {
         plan: &prepared.plan,
         kernels: &prepared.kernels,
         rig,
-        run: prepared.folder.id().0,
+        run,
         listener: watcher.listener(),
         stop: stop.clone(),
     });
@@ -104,7 +108,11 @@ impl Recorder for RunFolder {
 }
 
 /// Stores and prints the report of whatever was finished.
-fn conclude(options: &RunOptions, prepared: &Prepared, end: RunEnd) -> Result<u8, CliError> {
+pub(super) fn conclude(
+    options: &RunOptions,
+    prepared: &Prepared,
+    end: RunEnd,
+) -> Result<u8, CliError> {
     // From disk, as `kduel report` does: what is printed now can be printed again.
     let stored = StoredRun::read(prepared.folder.path())?;
     let analysis = report::analyse_stored(&stored);

@@ -95,6 +95,16 @@ impl RunFolder {
         Ok((Self { path, journal, _lock: lock }, stored))
     }
 
+    /// Writes plan and information anew, for a run that gets one more side. Records stay.
+    ///
+    /// # Errors
+    ///
+    /// `HostIo`.
+    pub fn extend(&self, plan: &Plan, info: &RunInfo) -> Result<(), Failure> {
+        write_json(&self.path.join("plan.json"), plan)?;
+        write_json(&self.path.join("run.json"), info)
+    }
+
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
@@ -166,6 +176,18 @@ impl StoredRun {
         let bytes = fs::read(&journal).map_err(|error| host_io("read", &journal, &error))?;
         let found = recover(&bytes);
         Ok(Self { path: path.to_owned(), info, plan, records: found.records, cut: found.cut })
+    }
+}
+
+impl StoredRun {
+    /// What the plugin counted in a boot, block by block.
+    ///
+    /// # Errors
+    ///
+    /// `HostIo`.
+    pub fn counts(&self, boot: &BootId) -> Result<Vec<u8>, Failure> {
+        let path = self.path.join("profile").join(format!("{}.counts", file_name(&boot.0)));
+        fs::read(&path).map_err(|error| host_io("read", &path, &error))
     }
 }
 

@@ -62,6 +62,9 @@ pub struct ExactBoot {
     /// A boot that only repeats the first trial of another one, to be compared with it.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub again: bool,
+    /// Features of the CPU model that QEMU's translator lacks, as QEMU names them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub dropped: Vec<String>,
     /// What could not be counted, in sentences.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub lost: Vec<String>,

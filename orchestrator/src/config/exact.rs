@@ -69,7 +69,8 @@ fn cpu_models(check: &mut Check<'_>, spot: Spot, models: &[String]) {
 }
 
 /// Keys and flags of the other measure mean nothing.
-pub fn fits_measure(check: &mut Check<'_>, spot: Spot, terms: &experiment::Terms) {
+pub fn fits_measure(check: &mut Check<'_>, node: &Node, terms: &experiment::Terms) {
+    let spot = |key: &str| node.get(key).map_or(node.spot, |value| value.spot);
     let Terms { seeds, cpu, shift } = &terms.exact;
     match terms.measure {
         Measure::Time => {
@@ -77,7 +78,7 @@ pub fn fits_measure(check: &mut Check<'_>, spot: Spot, terms: &experiment::Terms
                 [("seeds", seeds.is_some()), ("cpu", !cpu.is_empty()), ("shift", shift.is_some())];
             for (key, _) in given.iter().filter(|(_, given)| *given) {
                 let message = format!("`{key}` belongs to exact runs, and this is a timed one");
-                check.defer(spot, message, "add `measure: instructions`, or leave it out");
+                check.defer(spot(key), message, "add `measure: instructions`, or leave it out");
             }
         }
         Measure::Instructions => {
@@ -86,7 +87,7 @@ pub fn fits_measure(check: &mut Check<'_>, spot: Spot, terms: &experiment::Terms
             {
                 let message = format!("`{key}` belongs to timed runs, and this is an exact one");
                 check.defer(
-                    spot,
+                    spot(key),
                     message,
                     "an exact run boots each side once per seed: `seeds: 8`",
                 );

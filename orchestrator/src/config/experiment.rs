@@ -257,7 +257,7 @@ pub fn terms(check: &mut Check<'_>, node: &Node, flags: &Overrides) -> Terms {
     terms.quick |= flags.quick;
     terms.aa |= flags.aa;
     terms.exact.overridden_by(&flags.exact);
-    exact::fits_measure(check, node.spot, &terms);
+    exact::fits_measure(check, node, &terms);
     terms
 }
 

@@ -16,9 +16,8 @@ const SHOWN_IN_FULL: usize = 8;
 
 /// The limits of every exact run.
 const LIMITS: [&str; 2] = [
-    "instructions are not cycles: no caches, TLB, branch prediction or memory latency; fewer but \
-     costlier ones are no gain",
-    "vCPUs take turns: no speed-up, contention or line bouncing; waiting and spinning stand apart",
+    "not cycles: no caches, TLB, branch misses, memory; a costly one is one",
+    "vCPUs take turns: no speed-up, contention or line bouncing is modelled",
 ];
 
 /// Verdict, machine and every comparison in a sentence.
@@ -133,8 +132,9 @@ fn read_back(page: &mut Page, report: &Report<'_>, experiment: &PlannedExperimen
             .map(|(name, state)| format!("{name}: {state}"))
             .collect();
         let smp = facts.settings.get("smp-alternatives").map_or("unknown", String::as_str);
+        let cpu = side.exact.as_ref().map_or("unknown CPU", |exact| &exact.cpu);
         let line = format!(
-            "SMP alternatives {smp}; vulnerabilities {}; features {features}",
+            "on {cpu}: SMP alternatives {smp}; vulnerabilities {}; features {features}",
             if affected.is_empty() { "none".to_owned() } else { affected.join("; ") }
         );
         match told.iter_mut().find(|(known, _)| *known == line) {
@@ -142,10 +142,23 @@ fn read_back(page: &mut Page, report: &Report<'_>, experiment: &PlannedExperimen
             None => told.push((line, vec![&side.name])),
         }
     }
+    for (cpu, features) in dropped(&sides) {
+        page.paragraph("         ", [format!("{cpu} without {features}: TCG lacks them").into()]);
+    }
     for (line, names) in &told {
         let who = if names.len() == sides.len() { "guests".to_owned() } else { names.join(", ") };
-        page.paragraph("         ", [format!("{who}: {line}").into()]);
+        page.paragraph("         ", [format!("{who} {line}").into()]);
     }
+}
+
+/// By CPU model, the features that its name promises and QEMU's translator does not have.
+fn dropped(sides: &[&SideSummary]) -> Vec<(String, String)> {
+    let exact = sides.iter().filter_map(|side| side.exact.as_ref());
+    let lacking = exact.filter(|exact| !exact.dropped.is_empty());
+    let mut lines: Vec<(String, String)> =
+        lacking.map(|exact| (exact.cpu.clone(), exact.dropped.join(", "))).collect();
+    lines.dedup();
+    lines
 }
 
 /// `patched has 20.0 % more instructions, 146476 to 175772 per fork+exit; …`.

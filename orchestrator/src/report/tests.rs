@@ -5,10 +5,12 @@ use crate::analyse::analyse;
 use crate::boot::Accel;
 use crate::collect::testing::{completed, failed, pairs, plan, trial};
 use crate::collect::{
-    BootOutcome, BootRecord, BootResult, Distribution, HostInfo, KernelIdentity, QemuInfo,
+    BootOutcome, BootRecord, BootResult, Distribution, ExactBoot, HostInfo, KernelIdentity,
+    QemuInfo, WindowCounts,
 };
 use crate::fault::FailureClass;
 use crate::id::RunId;
+use crate::plan::{ExactTerms, Measure};
 use kduel_protocol::{KnobKind, KnobReading, Sample};
 
 fn info() -> RunInfo {
@@ -201,4 +203,78 @@ fn guest_text_in_every_field_is_escaped() {
     for shown in [text(&report, Look::default()), json(&report)] {
         assert!(!shown.contains('\u{1b}') && !shown.contains('\u{202e}'), "{shown}");
     }
+}
+
+/// Windows of one side, each with these instructions per operation.
+fn exact_boot(side: &str, instructions: f64, locked: u64) -> BootRecord {
+    let samples = [("instructions", instructions), ("instructions", instructions + 1.0)];
+    let mut record = completed("fork", side, 0, &samples);
+    record.exact = Some(Box::new(ExactBoot {
+        cpu: "Westmere-v1".into(),
+        shift: 2,
+        seed: 1,
+        ..ExactBoot::default()
+    }));
+    let result = result_mut(&mut record);
+    result.facts.cpu_flags = vec!["sse".into(), "x\u{1b}[2J".into()];
+    result.facts.vulnerabilities =
+        [("meltdown", "Mitigation: PTI"), ("tsa", "Not affected")].map(own).into();
+    result.facts.settings = [own(("smp-alternatives", "live"))].into();
+    result.samples.iter_mut().for_each(|sample| sample.unit = "1".into());
+    let counts = |pairs: &[(&str, u64)]| pairs.iter().map(|p| (p.0.to_owned(), p.1)).collect();
+    result.windows = (0..2)
+        .map(|iteration| WindowCounts {
+            trial: 0,
+            iteration,
+            ops: 1000,
+            own: counts(&[("instructions", 142_510_000), ("locked", locked * 1000)]),
+            contexts: counts(&[("own syscall", 142_510_000), ("softirqs", 2_800_000)]),
+            total: 145_310_000,
+            events: counts(&[("page-faults", 8000)]),
+        })
+        .collect();
+    record
+}
+
+fn own((name, value): (&str, &str)) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+fn exact_plan() -> Plan {
+    let mut plan = plan(&["base", "patched"], 1);
+    plan.measure = Measure::Instructions;
+    plan.experiments[0].exact = Some(ExactTerms { shift: 2, sampled: false });
+    plan.experiments[0].blocks[0].cpu = Some("Westmere-v1".into());
+    plan
+}
+
+fn again(of: &BootRecord) -> BootRecord {
+    let mut record = of.clone();
+    if let Some(exact) = &mut record.exact {
+        exact.again = true;
+    }
+    record
+}
+
+#[test]
+fn exact_runs_speak_of_work_never_of_speed() {
+    let base = exact_boot("base", 142_510.0, 14);
+    let mut patched = exact_boot("patched", 120_000.0, 700);
+    if let Some(exact) = &mut patched.exact {
+        exact.cached = Some("20261130-164501-3fa9".into());
+    }
+    let records = [base.clone(), patched, again(&base)];
+    let shown = both(&exact_plan(), &records);
+    assert!(!shown.contains("slower") && !shown.contains("faster"), "{shown}");
+    insta::assert_snapshot!("exact", shown);
+}
+
+#[test]
+fn a_run_that_does_not_repeat_is_called_not_exact() {
+    let base = exact_boot("base", 142_510.0, 14);
+    let other = again(&exact_boot("base", 142_510.5, 14));
+    let records = [base, exact_boot("patched", 120_000.0, 14), other];
+    let shown = both(&exact_plan(), &records);
+    assert!(shown.starts_with("verdict: not exact\n"), "{shown}");
+    assert!(shown.contains("done twice, differs at"), "{shown}");
 }

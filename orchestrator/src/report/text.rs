@@ -18,12 +18,11 @@ pub fn text(report: &Report<'_>, look: Look) -> String {
         page.blank();
         one_experiment(&mut page, report, experiment);
     }
-    for line in exact::cached(report) {
-        page.paragraph("note: ", [line.into()]);
-    }
-    if !report.analysis.warnings.is_empty() {
+    let notes: Vec<String> =
+        exact::cached(report).into_iter().chain(report.analysis.warnings.clone()).collect();
+    if !notes.is_empty() {
         page.blank();
-        for warning in &report.analysis.warnings {
+        for warning in &notes {
             page.paragraph("note: ", [warning.as_str().into()]);
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use kduel_protocol::{GuestPlan, PROTOCOL, Settle, Transport};
 use sha2::{Digest, Sha256};
 
+use super::exact;
 use crate::boot::qemu_args::{self, Architecture, Descriptors, default_cmdline};
 use crate::boot::{Accel, Deadlines, GuestSpec, SshIdentity};
 use crate::fault::Failure;
@@ -104,6 +105,9 @@ pub fn nominal_command_line(
     side: &PlannedSide,
     accel: Accel,
 ) -> Vec<String> {
+    if let (Some(_), Some(block)) = (&experiment.exact, experiment.blocks.first()) {
+        return exact::nominal_command_line(qemu, experiment, side, block);
+    }
     let nothing = SshIdentity {
         host_key_blob: Vec::new(),
         client_private_pem: String::new(),

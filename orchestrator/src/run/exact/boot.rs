@@ -41,6 +41,8 @@ pub struct ExactEnd {
     pub counts: Vec<u8>,
     /// What could not be counted, in sentences.
     pub lost: Vec<String>,
+    /// Features of the CPU model that QEMU's translator lacks.
+    pub dropped: Vec<String>,
 }
 
 impl ExactEnd {
@@ -54,6 +56,7 @@ impl ExactEnd {
             console: String::new(),
             counts: Vec::new(),
             lost: Vec::new(),
+            dropped: Vec::new(),
         }
     }
 }
@@ -128,8 +131,8 @@ impl ExactBootJob<'_> {
             Err(failure) => (Err(failure), Vec::new()),
         };
         tell(BootPhase::Done { took, completed: result.is_ok() });
-        let SealedEnd { console, counts, .. } = end;
-        ExactEnd { ready, first_sample, took, result, console, counts, lost }
+        let SealedEnd { console, counts, dropped, .. } = end;
+        ExactEnd { ready, first_sample, took, result, console, counts, lost, dropped }
     }
 
     fn outcome(

@@ -108,7 +108,11 @@ impl ExactDispatcher<'_> {
 
     /// Every kernel's symbols, each in a boot of its own if they are not known yet. A kernel that has
     /// none is counted without.
-    fn read_symbols(&self) -> Result<(), CutShort> {
+    ///
+    /// # Errors
+    ///
+    /// What the host or the user did; a kernel that fails is told later.
+    pub fn read_symbols(&self) -> Result<(), CutShort> {
         let mut missing: BTreeMap<PathBuf, SealedRecipe<'_>> = BTreeMap::new();
         for (experiment, block, side) in self.all_sides() {
             let recipe = self.recipe(experiment, block, side)?;
@@ -142,6 +146,25 @@ impl ExactDispatcher<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What would decide the bits of each boot now, by boot.
+    ///
+    /// # Errors
+    ///
+    /// A kernel is missing, or a file cannot be read.
+    pub fn identities(&self) -> Result<BTreeMap<BootId, ExactBoot>, CutShort> {
+        let mut found = BTreeMap::new();
+        for experiment in &self.plan.experiments {
+            for block in &experiment.blocks {
+                for (slot, index) in block.order.iter().copied().enumerate() {
+                    let recipe = self.recipe(experiment, block, &experiment.sides[index])?;
+                    let job = self.job(recipe, slot).map_err(CutShort::Failed)?;
+                    found.insert(job.boot, job.exact);
+                }
+            }
+        }
+        Ok(found)
     }
 
     fn all_sides(&self) -> impl Iterator<Item = (&PlannedExperiment, &Block, &PlannedSide)> {
@@ -399,7 +422,11 @@ impl<'a> Job<'a> {
             first_sample_ms: end.first_sample.map(millis),
             took_ms: millis(end.took),
             accel: Accel::Tcg,
-            exact: Some(Box::new(ExactBoot { lost: end.lost, ..self.exact.clone() })),
+            exact: Some(Box::new(ExactBoot {
+                lost: end.lost,
+                dropped: end.dropped,
+                ..self.exact.clone()
+            })),
             outcome: match end.result {
                 Ok(result) => BootOutcome::Completed(Box::new(result)),
                 Err(failure) => BootOutcome::Failed(Box::new(failure)),

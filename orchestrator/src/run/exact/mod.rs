@@ -10,5 +10,5 @@ mod windows;
 pub use boot::{ExactBootJob, ExactEnd, Extent};
 pub use dispatcher::{ExactDispatcher, ExactRig};
 pub use identity::{MachineDigests, identity};
-pub use recipe::SealedRecipe;
+pub use recipe::{SealedRecipe, nominal_command_line};
 pub use symbols::{read_symbols, symbols_path};

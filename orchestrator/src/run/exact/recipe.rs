@@ -1,14 +1,16 @@
 //! What one sealed boot of one side carries.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use kduel_protocol::{GuestPlan, KALLSYMS_WORD, PROTOCOL, Settle, Transport};
 
 use crate::boot::qemu_args::Architecture;
 use crate::boot::sealed::TRANSLATION_MIB;
-use crate::boot::sealed_args::sealed_cmdline;
+use crate::boot::sealed_args::{SealedDescriptors, sealed_cmdline, sealed_command_line};
 use crate::boot::{Accel, Deadlines, PluginFiles, SealedSpec};
 use crate::fault::{Failure, FailureClass};
+use crate::host::Qemu;
 use crate::id::BootId;
 use crate::plan::{Block, ExactTerms, PlannedExperiment, PlannedSide};
 use crate::provision::{Kernel, Overlay, sha256_of};
@@ -120,4 +122,26 @@ fn deadlines(shift: u8, cpus: u32) -> Deadlines {
         progress: timed.progress * 3 * slow,
         ..timed
     }
+}
+
+/// The QEMU command line of a side, for showing: descriptors and files stand for any boot's.
+pub fn nominal_command_line(
+    qemu: &Qemu,
+    experiment: &PlannedExperiment,
+    side: &PlannedSide,
+    block: &Block,
+) -> Vec<String> {
+    let nothing = PathBuf::new();
+    let plugin = PluginFiles { library: nothing.clone(), symbols: Some(nothing) };
+    let recipe = SealedRecipe {
+        experiment,
+        side,
+        block,
+        kernel: &Kernel::scripted(),
+        architecture: qemu.architecture,
+        plugin: Some(plugin),
+    };
+    let spec = recipe.spec(Vec::new(), &side.knobs.cmdline);
+    let fds = SealedDescriptors::nominal(&spec);
+    sealed_command_line(&spec, &qemu.program, qemu.architecture, &fds)
 }

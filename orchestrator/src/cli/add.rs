@@ -1,0 +1,130 @@
+//! `kduel add`: one more side for a stored exact run. What was booted stays.
+
+use std::io::IsTerminal;
+
+use kduel_protocol::Knobs;
+
+use super::args::{AccelArg, RunOptions};
+use super::prepare::{self, Prepared};
+use super::run::{carry_out, conclude};
+use super::watch::{WatchOptions, Watcher};
+use super::{CliError, logging};
+use crate::boot::Accel;
+use crate::collect::{RunFolder, RunRef};
+use crate::config::{self, Environment};
+use crate::fault::{Failure, FailureClass};
+use crate::host::Qemu;
+use crate::plan::{Measure, Plan, PlannedSide};
+use crate::run::Backend;
+
+/// `kduel add`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  kduel add last newer=debian:sid     the same workloads on one more kernel, against the same base")]
+pub struct AddArgs {
+    /// The run: `@0` is the newest; an id or the start of one, a label, a folder.
+    #[arg(value_name = "RUN")]
+    run: RunRef,
+    /// The new side's name and its kernel.
+    #[arg(value_name = "NAME=SPEC")]
+    side: String,
+    /// Use this QEMU.
+    #[arg(long, value_name = "PATH")]
+    qemu: Option<std::path::PathBuf>,
+    /// Show every boot's command line and log.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Print the report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Boots the new side, adds it to the run, and prints the whole report again.
+///
+/// # Errors
+///
+/// The run is no exact one, the side cannot be had, or the rig fails.
+pub fn run(args: &AddArgs, environment: &Environment) -> Result<u8, CliError> {
+    let (name, spec) = args
+        .side
+        .split_once('=')
+        .ok_or_else(|| usage("the side must be NAME=SPEC", "for example newer=debian:sid"))?;
+    let kernel = config::parse_spec(spec, environment).map_err(CliError::Unknown)?;
+    let (folder, mut stored) = RunFolder::resume(&environment.runs_dir(), &args.run)?;
+    if stored.plan.measure != Measure::Instructions {
+        let hint = "boots of timed runs are pairs of one time: start a new run with all sides";
+        return Err(usage("it is a timed run", hint).into());
+    }
+    let side = PlannedSide {
+        name: name.to_owned(),
+        kernel_name: spec.to_owned(),
+        kernel,
+        knobs: Knobs::default(),
+    };
+    extend(&mut stored.plan, &side)?;
+    let verbose = args.verbose > 0;
+    let watcher =
+        Watcher::new(std::io::stderr().is_terminal(), WatchOptions { console: None, verbose });
+    let qemu = Qemu::find(args.qemu.as_deref(), &environment.path)?;
+    let kernels = prepare::kernels(&stored.plan, None, environment, &watcher)?;
+    for (name, now) in prepare::identities(&stored.plan, &kernels) {
+        let then = stored.info.kernels.get(&name);
+        if let Some(then) = then.filter(|then| then.image_sha256 != now.image_sha256) {
+            let title = format!("kernel {name} was {} then and is {} now", then.origin, now.origin);
+            return Err(usage(&title, "start a new run with all sides").into());
+        }
+        stored.info.kernels.entry(name).or_insert(now);
+    }
+    let exact = prepare::exact_rig(AccelArg::Auto, &qemu, environment)?;
+    folder.extend(&stored.plan, &stored.info)?;
+    logging::start(&folder.path().join("log.jsonl"), environment.log.as_deref())?;
+    let mut prepared = Prepared {
+        plan: stored.plan,
+        kernels,
+        accel: Accel::Tcg,
+        backend: Backend::Qemu(qemu),
+        exact: Some(exact),
+        folder,
+        records: stored.records,
+    };
+    let end = carry_out(&mut prepared, &watcher);
+    watcher.finish();
+    let options = RunOptions { json: args.json, ..RunOptions::default() };
+    conclude(&options, &prepared, end?)
+}
+
+/// Puts `side` behind the others of every experiment.
+fn extend(plan: &mut Plan, side: &PlannedSide) -> Result<(), Failure> {
+    for experiment in &mut plan.experiments {
+        if experiment.sides.iter().any(|known| known.name == side.name) {
+            let title = format!("the run has a side {} already", side.name);
+            return Err(usage(&title, "give the new one another name"));
+        }
+        let place = experiment.sides.len();
+        experiment.sides.push(side.clone());
+        for block in &mut experiment.blocks {
+            block.order.push(place);
+        }
+    }
+    Ok(())
+}
+
+fn usage(title: &str, hint: &str) -> Failure {
+    Failure::new(FailureClass::Usage, title).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::testing::plan;
+
+    #[test]
+    fn a_side_is_added_once_to_every_block() {
+        let mut plan = plan(&["base", "patched"], 2);
+        let side = PlannedSide { name: "newer".into(), ..plan.experiments[0].sides[1].clone() };
+        extend(&mut plan, &side).unwrap();
+        assert!(plan.experiments[0].blocks.iter().all(|block| block.order == [0, 1, 2]));
+        assert_eq!(extend(&mut plan, &side).unwrap_err().class, FailureClass::Usage);
+    }
+}

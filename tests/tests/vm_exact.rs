@@ -1,0 +1,149 @@
+//! Exact runs in real guests: the same bits whatever the host does, and each way known to break that.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "tests load the host on purpose, and fail by panicking"
+)]
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kduel::boot::{PluginFiles, SealedSpec, Step, Watch, run_sealed};
+use kduel::cli::args::{MeasureArg, RunArgs};
+use kduel::config::{self, Environment};
+use kduel::host::Qemu;
+use kduel::plan;
+use kduel::provision::Provisioner;
+use kduel::run::exact::SealedRecipe;
+use kduel_tests::Sandbox;
+
+/// Loops that take the host's processors until they are dropped.
+struct BusyLoops(Vec<Child>);
+
+impl BusyLoops {
+    fn start() -> Self {
+        let one = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        Self((0..3).map(|_| one()).collect())
+    }
+}
+
+impl Drop for BusyLoops {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            child.kill().expect("end a busy loop");
+            child.wait().expect("reap a busy loop");
+        }
+    }
+}
+
+fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("stdout:\n{}\nstderr:\n{}", text(&output.stdout), text(&output.stderr))
+}
+
+fn kduel(sandbox: &Sandbox, words: &str) -> Output {
+    sandbox.kduel().args(words.split(' ')).output().expect("start kduel")
+}
+
+#[test]
+fn a_run_is_verified_beside_busy_loops_and_not_booted_twice() {
+    let sandbox = Sandbox::new();
+    let run = "run -a debian:bookworm -b debian:bookworm --append-b nosmt \
+               -w syscall:call=getppid --measure instructions --iterations 2 --json";
+    let first = kduel(&sandbox, run);
+    assert_eq!(first.status.code(), Some(0), "{}", said(&first));
+    let busy = BusyLoops::start();
+    let verified = kduel(&sandbox, "verify");
+    drop(busy);
+    assert_eq!(verified.status.code(), Some(0), "{}", said(&verified));
+    assert!(said(&verified).contains("bit-identical: 2 boots"), "{}", said(&verified));
+    let again = kduel(&sandbox, run);
+    let comparisons = |output: &Output| {
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let cached = report["sides"][0]["guest"]["cached"].is_string();
+        let own = &report["comparisons"][0]["work"]["contexts"];
+        let value = |pair: &serde_json::Value| pair["base"].as_f64().unwrap();
+        let (total, parts) = own.as_array().unwrap().split_last().unwrap();
+        let sum: f64 = parts.iter().map(value).sum();
+        assert!((sum - value(total)).abs() < 1e-6 * sum, "{sum} of {total}");
+        (report["comparisons"].clone(), cached)
+    };
+    let ((then, booted), (now, known)) = (comparisons(&first), comparisons(&again));
+    assert_eq!((then, booted, known), (now, false, true));
+    sandbox.assert_nothing_left();
+}
+
+/// A guest of Debian's 6.1 that measures one system call, with so many CPUs.
+fn spec(cpus: &str) -> (SealedSpec, Qemu) {
+    let environment = Environment::read().unwrap();
+    let args = RunArgs {
+        base: Some("debian:bookworm".to_owned()),
+        candidates: vec!["debian:bookworm".to_owned()],
+        workloads: vec!["syscall:call=getppid".to_owned()],
+        cpus: Some(cpus.to_owned()),
+        iterations: Some(2),
+        measure: Some(MeasureArg::Instructions),
+        aa: true,
+        ..RunArgs::default()
+    };
+    let loaded = config::load(&args, &environment).map_err(|error| error.to_string()).unwrap();
+    let plan = plan::build(&loaded, plan::FIRST_SEED);
+    let experiment = &plan.experiments[0];
+    let side = &experiment.sides[0];
+    let agent = beside_kduel("kduel-agent.x86_64");
+    let provisioner = Provisioner::new(environment.cache_dir.clone(), agent, Arc::new(|_| {}));
+    let kernel = provisioner.kernel(&side.kernel_name, &side.kernel, None).unwrap();
+    let qemu = Qemu::find(None, &environment.path).unwrap();
+    let library = beside_kduel("libkduel_qemu_plugin.so");
+    let recipe = SealedRecipe {
+        experiment,
+        side,
+        block: &experiment.blocks[0],
+        kernel: &kernel,
+        architecture: qemu.architecture,
+        plugin: Some(PluginFiles { library, symbols: None }),
+    };
+    (recipe.boot().unwrap().1, qemu)
+}
+
+fn beside_kduel(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().and_then(|folder| folder.parent()).unwrap().join(name)
+}
+
+/// Everything that a guest tells, read with `pause` before each line.
+fn told(spec: &SealedSpec, qemu: &Qemu, pause: Duration) -> Vec<String> {
+    let watch = Watch { listener: Arc::new(|_| {}), stop: Arc::default() };
+    let mut lines = Vec::new();
+    let end = run_sealed(spec, qemu, &watch, &mut |line| {
+        std::thread::sleep(pause);
+        lines.push(line.to_owned());
+        Ok(Step::On)
+    });
+    end.outcome.unwrap();
+    assert!(lines.last().is_some_and(|line| line.contains("\"end\"")), "{lines:?}");
+    assert_eq!(end.counts.is_empty(), spec.plugin.is_none());
+    lines
+}
+
+#[test]
+fn neither_a_slow_reader_nor_the_plugin_is_heard() {
+    let (counted, qemu) = spec("1");
+    let plain = SealedSpec { plugin: None, ..counted.clone() };
+    let slowly = told(&counted, &qemu, Duration::from_millis(300));
+    assert_eq!(slowly, told(&plain, &qemu, Duration::ZERO));
+}
+
+#[test]
+fn four_processors_repeat_to_the_bit_with_the_plugin() {
+    let (spec, qemu) = spec("4");
+    let first = told(&spec, &qemu, Duration::ZERO);
+    let busy = BusyLoops::start();
+    let second = told(&spec, &qemu, Duration::ZERO);
+    drop(busy);
+    assert_eq!(first, second);
+}
