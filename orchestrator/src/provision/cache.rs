@@ -46,8 +46,14 @@ impl Cache {
     /// has changed is deleted.
     ///
     /// # Errors
-    /// If it is there and cannot be read or deleted.
+    /// If it is there and cannot be read or deleted, or `sha256`, which may come from a lock file
+    /// that somebody else wrote, is no digest.
     pub fn get(&self, sha256: &str) -> Result<Option<PathBuf>, Failure> {
+        if !is_digest(sha256) {
+            let title = format!("`{sha256}` is no SHA-256 in lower-case hex");
+            return Err(Failure::new(FailureClass::KernelUnusable, title)
+                .hint("where a lock file says so, delete its entry to resolve the kernel anew"));
+        }
         let path = self.folder("by-sha256")?.join(sha256);
         match sha256_of_file(&path) {
             Ok(found) if found == sha256 => Ok(Some(path)),
@@ -159,6 +165,10 @@ pub fn read_verified(path: &Path, sha256: &str) -> Result<Vec<u8>, Failure> {
         .hint("delete the file's folder and run the command again"))
 }
 
+fn is_digest(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -189,6 +199,18 @@ mod tests {
         assert_eq!(cache.get(&sha256).unwrap(), None);
         assert!(!path.exists());
         assert!(read_verified(&cache.put(b"x").unwrap().0, &sha256).is_err());
+    }
+
+    #[test]
+    fn what_is_no_digest_names_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::new(dir.path().join("cache"));
+        let precious = dir.path().join("precious");
+        fs::write(&precious, "mine").unwrap();
+        for wrong in ["../../precious", precious.to_str().unwrap(), "", &"A".repeat(64)] {
+            assert_eq!(cache.get(wrong).unwrap_err().class, FailureClass::KernelUnusable);
+        }
+        assert_eq!(fs::read(&precious).unwrap(), b"mine");
     }
 
     #[test]
