@@ -4,6 +4,7 @@
 //! Hashing is done every time: with the processor's SHA instructions the 35 MB of a kernel and its
 //! initramfs take less than 0.1 s, and a remembered time stamp would not see a bad disk.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -126,6 +127,23 @@ pub fn write_atomically(path: &Path, content: &[u8], mode: u32) -> Result<(), Fa
         File::open(folder)?.sync_all()
     };
     write().map_err(|error| Failure::host_io("write", path, &error))
+}
+
+/// Deletes the temporary folders of a kduel that was killed. Whoever calls holds the lock under which
+/// they are made, so none is in use.
+pub fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if is_temporary(&entry.file_name())
+            && let Err(error) = fs::remove_dir_all(entry.path())
+        {
+            tracing::warn!(path = %entry.path().display(), %error, "a temporary folder stays");
+        }
+    }
+}
+
+/// Whether tempfile gave a folder its name.
+pub fn is_temporary(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".tmp")
 }
 
 /// Lower-case hex SHA-256 of bytes.
