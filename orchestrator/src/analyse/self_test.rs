@@ -66,7 +66,7 @@ pub fn record_difference(plan: &Plan, stored: &BootRecord, again: &BootRecord) -
     let experiment = plan.experiments.iter().find(|e| e.name == stored.experiment)?;
     experiment.trials.iter().find_map(|trial| {
         let place = first_difference(one, other, trial.id)?;
-        Some(format!("{}: {place}", workload_label(trial)))
+        Some(format!("{}: {place}", series_label(trial)))
     })
 }
 

@@ -16,6 +16,10 @@ use crate::fault::{Failure, FailureClass};
 /// How long a crash, an end of QEMU or a request to stop may go unseen.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// How much of what one command says on its standard error goes into the log, in bytes: the guest
+/// may say more than the disk holds.
+const COMPLAINT_BYTES: usize = 64 * 1024;
+
 /// For opening one connection, before it is tried anew.
 const ATTEMPT: Duration = Duration::from_secs(10);
 
@@ -202,11 +206,13 @@ impl Ssh {
         let mut buffer = [0; 16 * 1024];
         let mut deadline = Deadline::after(progress);
         let mut asked = Stopwatch::start();
+        let mut complaints = 0;
         loop {
             let said =
                 ready(channel.stderr().read(&mut buffer)).map_err(|error| self.cut(&error))?;
             let said = said.unwrap_or(0);
-            if said > 0 {
+            if said > 0 && complaints < COMPLAINT_BYTES {
+                complaints += said;
                 tracing::debug!(
                     "guest: {}",
                     crate::text::escape(&String::from_utf8_lossy(&buffer[..said]))
@@ -299,7 +305,7 @@ impl Ssh {
             )
             .detail(format!("wanted {}", hex(&identity.host_key_blob)))
             .detail(format!("shown  {}", hex(shown)))
-            .hint("something else answers on this port: look for stray guests with `kduel runs gc`"),
+            .hint("something else answers on this port: look for stray guests with `pgrep -af 'name kduel-'`"),
         ))
     }
 

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use kduel_protocol::Knobs;
 
 use super::args::{AccelArg, RunOptions};
-use super::prepare::{self, Prepared};
+use super::prepare::{self, Prepared, Wanted};
 use super::run::{carry_out, conclude};
 use super::watch::{WatchOptions, Watcher};
 use super::{CliError, logging};
@@ -67,7 +67,8 @@ pub fn run(args: &AddArgs, environment: &Environment) -> Result<u8, CliError> {
     let watcher =
         Watcher::new(std::io::stderr().is_terminal(), WatchOptions { console: None, verbose });
     let qemu = Qemu::find(args.qemu.as_deref(), &environment.path)?;
-    let kernels = prepare::kernels(&stored.plan, None, environment, &watcher)?;
+    let kernels =
+        prepare::kernels(&stored.plan, Wanted::Begun(&stored.info), environment, &watcher)?;
     for (name, now) in prepare::identities(&stored.plan, &kernels) {
         let then = stored.info.kernels.get(&name);
         if let Some(then) = then.filter(|then| then.image_sha256 != now.image_sha256) {
@@ -78,7 +79,11 @@ pub fn run(args: &AddArgs, environment: &Environment) -> Result<u8, CliError> {
     }
     let exact = prepare::exact_rig(AccelArg::Auto, &qemu, environment)?;
     folder.extend(&stored.plan, &stored.info)?;
-    logging::start(&folder.path().join("log.jsonl"), environment.log.as_deref())?;
+    logging::start(
+        &folder.path().join("log.jsonl"),
+        environment.log.as_deref(),
+        super::colour(environment),
+    )?;
     let mut prepared = Prepared {
         plan: stored.plan,
         kernels,

@@ -158,6 +158,40 @@ pub struct RunArgs {
     pub command: Vec<String>,
 }
 
+/// What decides a plan or its folder, and so means nothing to a run that has both.
+const PLAN_FLAGS: [&str; 30] = [
+    "experiments",
+    "file",
+    "base",
+    "candidates",
+    "workloads",
+    "cpus",
+    "memory",
+    "topology",
+    "append",
+    "append_a",
+    "append_b",
+    "sysctl_a",
+    "sysctl_b",
+    "with_files",
+    "metrics",
+    "save",
+    "measure",
+    "pairs",
+    "iterations",
+    "boot_deadline",
+    "progress_deadline",
+    "seeds",
+    "cpu",
+    "shift",
+    "quick",
+    "aa",
+    "seed",
+    "command",
+    "out",
+    "label",
+];
+
 /// What only `run` takes.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunOptions {
@@ -182,7 +216,7 @@ pub struct RunOptions {
     pub fail_on: FailOn,
 
     /// Go on with a run that was interrupted, with its own plan.
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["experiments", "base", "candidates", "file"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = PLAN_FLAGS)]
     pub resume: Option<RunRef>,
 
     /// Boot every side of an exact run, also those whose result is known.
@@ -234,4 +268,27 @@ pub enum FailOn {
     Margin,
     /// None.
     Never,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A flag that would be silently ignored beside `--resume` is refused.
+    #[test]
+    fn everything_that_decides_a_plan_conflicts_with_resume() {
+        let how_it_is_run = ["accel", "qemu", "verbose", "backend"];
+        let all = RunArgs::augment_args(clap::Command::new("run"));
+        let forgotten: Vec<&str> = all
+            .get_arguments()
+            .map(|argument| argument.get_id().as_str())
+            .filter(|id| !PLAN_FLAGS.contains(id) && !how_it_is_run.contains(id))
+            .collect();
+        assert_eq!(forgotten, [""; 0]);
+        let both = RunOptions::augment_args(all);
+        let parse = |words: &[&str]| both.clone().try_get_matches_from(words);
+        assert!(parse(&["run", "--resume", "@0", "--accel", "tcg", "--json"]).is_ok());
+        assert!(parse(&["run", "--resume", "@0", "--pairs", "20"]).is_err());
+        assert!(parse(&["run", "--resume", "@0", "--", "./bench"]).is_err());
+    }
 }

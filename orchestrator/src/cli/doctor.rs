@@ -1,18 +1,17 @@
 //! `kduel doctor`: is this host fit, and which accelerator really works.
 
-use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::CliError;
-use super::prepare;
+use super::{CliError, prepare, report};
 use crate::collect::HostInfo;
 use crate::config::Environment;
 use crate::exit_code;
 use crate::host::accel::KvmState;
 use crate::host::inventory::Inventory;
 use crate::host::qemu::Qemu;
+use crate::provision::GuestPrograms;
 
 /// `kduel doctor`.
 #[derive(Debug, clap::Args)]
@@ -77,8 +76,7 @@ pub fn run(args: &DoctorArgs, environment: &Environment) -> Result<u8, CliError>
     } else {
         findings.text()
     };
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).map_err(CliError::Output)?;
+    report::emit(&text)?;
     let missing = findings.checks.iter().any(|check| check.state == State::Missing);
     Ok(if missing { exit_code::RIG } else { exit_code::DONE })
 }
@@ -104,10 +102,13 @@ fn examine(args: &DoctorArgs, environment: &Environment) -> Findings {
         (Err(_), _) => missing("exact runs", "not possible without QEMU", None),
         (Ok(_), Err(failure)) => missing("exact runs", &failure.title, failure.hint.clone()),
     });
-    for (program, package) in [("busybox", "busybox-static"), ("dropbear", "dropbear-bin")] {
-        checks.push(match prepare::find_program(program, environment) {
+    for (program, package, found) in [
+        ("busybox", "busybox-static", GuestPrograms::find_busybox()),
+        ("dropbear", "dropbear-bin", GuestPrograms::find_dropbear()),
+    ] {
+        checks.push(match found {
             Some(path) => good(program, path.display().to_string()),
-            None => missing(program, "not found in PATH", Some(format!("apt install {package}"))),
+            None => missing(program, "not found", Some(format!("apt install {package}"))),
         });
     }
     checks.push(match prepare::find_program("apt-get", environment) {

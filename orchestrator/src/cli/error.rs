@@ -44,10 +44,10 @@ impl CliError {
         }
     }
 
-    /// Tells it on standard error.
-    pub fn print(&self) {
+    /// Tells it on standard error, with colours where `colour` says so.
+    pub fn print(&self, colour: bool) {
         match self {
-            Self::Document(diagnostics) => tell(diagnostics.to_string().trim_end()),
+            Self::Document(diagnostics) => tell(diagnostics.render(colour).trim_end()),
             _ => tell(&format!("kduel: {self}")),
         }
     }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
+use super::talk::tell;
 use crate::config::KernelSpec;
 use crate::exit_code;
 use crate::fault::{Failure, FailureClass};
@@ -17,6 +18,9 @@ use crate::text;
 pub struct KernelsArgs {
     #[command(subcommand)]
     command: KernelsCommand,
+    /// Read this document instead of ./kernels.yaml
+    #[arg(short, long, global = true, value_name = "FILE")]
+    pub file: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -66,7 +70,7 @@ pub fn run(args: &KernelsArgs, context: &KernelsContext<'_>, out: &mut dyn Write
     match done {
         Ok(()) => exit_code::DONE,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            tell(&format!("kduel: {failure}"));
             failure.fault().exit_code()
         }
     }
@@ -164,8 +168,8 @@ fn describe(
     let digest_of =
         |path: &Path| sha256_of_file(path).map_err(|error| Failure::host_io("read", path, &error));
     let mut rows = vec![
-        ["release".to_owned(), text::escape(&kernel.release)],
-        ["origin".to_owned(), text::escape(&kernel.origin)],
+        ["release".to_owned(), kernel.release.clone()],
+        ["origin".to_owned(), kernel.origin.clone()],
         ["pinned".to_owned(), if pinned { "yes" } else { "no" }.to_owned()],
         ["image".to_owned(), kernel.image.display().to_string()],
         ["image SHA-256".to_owned(), kernel.image_sha256.clone()],
@@ -225,13 +229,15 @@ fn print(out: &mut dyn Write, text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Columns two spaces apart, the last one ragged.
+/// Columns two spaces apart, the last one ragged. Names in packages are somebody else's words.
 fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let rows: Vec<[String; N]> =
+        rows.iter().map(|row| row.each_ref().map(|cell| text::escape(cell))).collect();
     let width =
         |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
@@ -255,7 +261,6 @@ mod tests {
     use super::*;
     use crate::config::DebianSpec;
     use clap::Parser;
-    use std::path::PathBuf;
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -311,7 +316,7 @@ mod tests {
 
     #[test]
     fn columns_line_up() {
-        let rows = [["a", "bb"], ["ccc", "d"]].map(|row| row.map(str::to_owned));
-        assert_eq!(table(&rows), "a    bb\nccc  d\n");
+        let rows = [["a", "bb"], ["\x1bc", "d"]].map(|row| row.map(str::to_owned));
+        assert_eq!(table(&rows), "a      bb\n\\x1bc  d\n");
     }
 }

@@ -11,14 +11,16 @@ use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::fault::Failure;
 
-/// Starts logging into `file`; `filter` (`KDUEL_LOG`, as tracing's `EnvFilter`) adds more to what
-/// is shown on standard error. Later calls change nothing.
+/// Starts logging behind what `file` already holds; `filter` (`KDUEL_LOG`, as tracing's `EnvFilter`)
+/// adds more to what is shown on standard error, with colours where `colour` says so. Later calls
+/// change nothing.
 ///
 /// # Errors
 ///
-/// `HostIo` if the file cannot be made.
-pub fn start(file: &Path, filter: Option<&str>) -> Result<(), Failure> {
-    let log = File::create(file).map_err(|error| Failure::host_io("create", file, &error))?;
+/// `HostIo` if the file cannot be opened.
+pub fn start(file: &Path, filter: Option<&str>, colour: bool) -> Result<(), Failure> {
+    let log = File::options().create(true).append(true).open(file);
+    let log = log.map_err(|error| Failure::host_io("open", file, &error))?;
     let shown = match filter {
         Some(filter) => EnvFilter::new(filter),
         None => EnvFilter::new("warn"),
@@ -29,6 +31,9 @@ pub fn start(file: &Path, filter: Option<&str>) -> Result<(), Failure> {
         .with_filter(LevelFilter::DEBUG);
     let people = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
+        .with_ansi(colour)
+        // It would complain on standard error that standard error has gone.
+        .log_internal_errors(false)
         .with_target(false)
         .without_time()
         .with_filter(shown);

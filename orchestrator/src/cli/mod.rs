@@ -19,8 +19,9 @@ mod watch;
 mod workloads;
 
 use std::io::IsTerminal;
+use std::path::Path;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::boot::Accel;
 use crate::config::{self, DEFAULT_DOCUMENT, Environment};
@@ -85,6 +86,7 @@ enum Command {
 
 /// Runs the command that the process was started with and gives its exit code.
 pub fn main() -> u8 {
+    let cli = Cli::parse();
     let environment = match Environment::read() {
         Ok(environment) => environment,
         Err(error) => {
@@ -92,18 +94,18 @@ pub fn main() -> u8 {
             return exit_code::RIG;
         }
     };
-    let matches = Cli::command().get_matches();
-    let cli = match Cli::from_arg_matches(&matches) {
-        Ok(cli) => cli,
-        Err(error) => error.exit(),
-    };
     match dispatch(cli.command, &environment) {
         Ok(code) => code,
         Err(error) => {
-            error.print();
+            error.print(colour(&environment));
             error.exit_code()
         }
     }
+}
+
+/// Whether what is said on standard error may be coloured.
+fn colour(environment: &Environment) -> bool {
+    std::io::stderr().is_terminal() && !environment.no_color
 }
 
 fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError> {
@@ -147,13 +149,13 @@ fn show_plan(args: &args::RunArgs, environment: &Environment) -> Result<u8, CliE
 }
 
 fn manage_kernels(args: &kernels::KernelsArgs, environment: &Environment) -> Result<u8, CliError> {
-    let document = environment.current_dir.join(DEFAULT_DOCUMENT);
-    let loaded = match document.is_file() {
-        true => Some(config::load(&args::RunArgs::default(), environment)?),
-        false => None,
-    };
+    let named = args.file.as_deref().unwrap_or_else(|| Path::new(DEFAULT_DOCUMENT));
+    let document = environment.current_dir.join(named);
+    let there = args.file.is_some() || document.is_file();
+    let run = args::RunArgs { file: args.file.clone(), ..args::RunArgs::default() };
+    let loaded = if there { Some(config::load(&run, environment)?) } else { None };
     let kernels = loaded.map(|loaded| loaded.kernels).unwrap_or_default();
-    let lock = document.is_file().then(|| document.with_file_name("kernels.lock"));
+    let lock = there.then(|| document.with_file_name("kernels.lock"));
     let watcher = watch::Watcher::new(std::io::stderr().is_terminal(), Default::default());
     let context = kernels::KernelsContext {
         provisioner: &prepare::provisioner(environment, &watcher)?,

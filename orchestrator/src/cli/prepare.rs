@@ -19,8 +19,8 @@ use crate::fault::{Failure, FailureClass};
 use crate::host::accel::{self, AccelReport};
 use crate::host::qemu::Qemu;
 use crate::host::tool;
-use crate::plan::{self, Measure, Plan};
-use crate::provision::{Kernel, KernelsLock, Provisioner};
+use crate::plan::{self, Measure, Plan, PlannedSide};
+use crate::provision::{Kernel, KernelsLock, Provisioner, pin_files};
 use crate::run::Backend;
 use crate::run::exact::{ExactRig, MachineDigests};
 use crate::text::escape;
@@ -69,9 +69,13 @@ fn start(
     environment: &Environment,
     watcher: &Arc<Watcher>,
 ) -> Result<Prepared, CliError> {
-    let (loaded, plan) = planned(args, environment)?;
+    let (loaded, mut plan) = planned(args, environment)?;
     check_console(options, &plan)?;
-    let rig = Rig::find(args, environment, &plan, loaded.document.as_deref(), watcher)?;
+    for experiment in &mut plan.experiments {
+        pin_files(&mut experiment.files)?;
+    }
+    let wanted = Wanted::New { document: loaded.document.as_deref() };
+    let rig = Rig::find(args, environment, &plan, wanted, watcher)?;
     if let Some(path) = loaded.save()? {
         watcher.say(&format!("wrote {}", path.display()));
     }
@@ -139,7 +143,11 @@ fn resume(
 ) -> Result<Prepared, CliError> {
     let (folder, stored) = RunFolder::resume(&environment.runs_dir(), run)?;
     check_console(options, &stored.plan)?;
-    let rig = Rig::find(args, environment, &stored.plan, None, watcher)?;
+    if let Some(cut) = &stored.cut {
+        watcher.say(&format!("journal.jsonl: cut off from line {} on: {}", cut.line, cut.reason));
+    }
+    let args = as_begun(args, &stored.info);
+    let rig = Rig::find(&args, environment, &stored.plan, Wanted::Begun(&stored.info), watcher)?;
     let mut differences = Vec::new();
     let mut compare = |what: &str, then: String, now: String| {
         if then != now {
@@ -154,8 +162,12 @@ fn resume(
     };
     compare("QEMU", version(&then.qemu), version(&rig.qemu_info()));
     for (name, now) in identities(&stored.plan, &rig.kernels) {
-        let then = then.kernels.get(&name).map_or("none", |kernel| &kernel.image_sha256);
-        compare(&format!("kernel {name}"), then.to_owned(), now.image_sha256);
+        let then = then.kernels.get(&name);
+        let image = then.map_or("none", |kernel| &kernel.image_sha256);
+        compare(&format!("kernel {name}"), image.to_owned(), now.image_sha256);
+        let initramfs = then.map_or("none", |kernel| &kernel.initramfs_sha256);
+        let what = format!("agent, programs and modules for kernel {name}");
+        compare(&what, initramfs.to_owned(), now.initramfs_sha256);
     }
     if !differences.is_empty() {
         let failure = Failure::new(
@@ -166,6 +178,26 @@ fn resume(
         return Err(differences.into_iter().fold(failure, Failure::detail).into());
     }
     Ok(rig.prepared(stored.plan, folder, stored.records))
+}
+
+/// What the user does not say anew stays as the run began.
+fn as_begun(args: &RunArgs, then: &RunInfo) -> RunArgs {
+    let accel = match (args.accel, then.accelerator) {
+        (AccelArg::Auto, Accel::Kvm) => AccelArg::Kvm,
+        (AccelArg::Auto, Accel::Tcg) => AccelArg::Tcg,
+        (said, _) => said,
+    };
+    let qemu = args.qemu.clone().or_else(|| Some(then.qemu.as_ref()?.path.clone()));
+    RunArgs { accel, qemu, ..args.clone() }
+}
+
+/// Which kernels a run is to have.
+#[derive(Clone, Copy)]
+pub(super) enum Wanted<'a> {
+    /// Those that its specs name now, pinned in `kernels.lock` beside the document if there is one.
+    New { document: Option<&'a Path> },
+    /// Those that it began with, if they are still there.
+    Begun(&'a RunInfo),
 }
 
 /// What boots, with what.
@@ -181,7 +213,7 @@ impl Rig {
         args: &RunArgs,
         environment: &Environment,
         plan: &Plan,
-        document: Option<&Path>,
+        wanted: Wanted<'_>,
         watcher: &Arc<Watcher>,
     ) -> Result<Self, CliError> {
         if let Some(backend) = &args.backend {
@@ -192,7 +224,7 @@ impl Rig {
             return Self::fake(Path::new(script), plan);
         }
         let qemu = Qemu::find(args.qemu.as_deref(), &environment.path)?;
-        let kernels = kernels(plan, document, environment, watcher)?;
+        let kernels = kernels(plan, wanted, environment, watcher)?;
         if plan.measure == Measure::Instructions {
             let exact = exact_rig(args.accel, &qemu, environment)?;
             let (accel, backend) = (Accel::Tcg, Backend::Qemu(qemu));
@@ -267,17 +299,19 @@ pub(super) fn find_plugin(environment: &Environment) -> Result<PathBuf, Failure>
     })
 }
 
-/// Every kernel of the plan, fetched and checked. Pins them in `kernels.lock` beside a document.
+/// Every kernel of the plan, fetched and checked.
 pub(super) fn kernels(
     plan: &Plan,
-    document: Option<&Path>,
+    wanted: Wanted<'_>,
     environment: &Environment,
     watcher: &Arc<Watcher>,
 ) -> Result<BTreeMap<KernelSpec, Kernel>, CliError> {
     let provisioner = provisioner(environment, watcher)?;
-    let mut lock = match document {
-        Some(document) => Some(KernelsLock::load(&document.with_file_name("kernels.lock"))?),
-        None => None,
+    let mut lock = match wanted {
+        Wanted::New { document: Some(document) } => {
+            Some(KernelsLock::load(&document.with_file_name("kernels.lock"))?)
+        }
+        _ => None,
     };
     let mut kernels = BTreeMap::new();
     for side in plan.experiments.iter().flat_map(|experiment| &experiment.sides) {
@@ -287,13 +321,33 @@ pub(super) fn kernels(
         watcher.handle(&RunEvent::Provisioning {
             what: format!("checking kernel {}", side.kernel_name),
         });
-        let kernel = provisioner.kernel(&side.kernel_name, &side.kernel, lock.as_mut())?;
+        let kernel = match begun(&provisioner, side, wanted)? {
+            Some(kernel) => kernel,
+            None => provisioner.kernel(&side.kernel_name, &side.kernel, lock.as_mut())?,
+        };
         kernels.insert(side.kernel.clone(), kernel);
     }
     if let Some(lock) = &mut lock {
         lock.save()?;
     }
     Ok(kernels)
+}
+
+/// The kernel that a run began with, where it comes from a suite, which moves on.
+fn begun(
+    provisioner: &Provisioner,
+    side: &PlannedSide,
+    wanted: Wanted<'_>,
+) -> Result<Option<Kernel>, Failure> {
+    match (wanted, &side.kernel) {
+        (Wanted::Begun(info), KernelSpec::Debian(spec)) => {
+            match info.kernels.get(&side.kernel_name) {
+                Some(then) => provisioner.cached(spec, &then.image_sha256),
+                None => Ok(None),
+            }
+        }
+        _ => Ok(None),
+    }
 }
 
 /// A provisioner that tells `watcher` what takes time.
@@ -390,4 +444,21 @@ pub(super) fn identities(
             Some((side.kernel_name.clone(), KernelIdentity::from(kernel)))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_goes_on_with_what_it_began_with_unless_told() {
+        let mut then = RunInfo::new(Accel::Tcg, Vec::new());
+        then.qemu = Some(QemuInfo { path: "/opt/qemu".into(), version: "10.0.2".into() });
+        let args = as_begun(&RunArgs::default(), &then);
+        assert_eq!(args.accel, AccelArg::Tcg);
+        assert_eq!(args.qemu.as_deref(), Some(Path::new("/opt/qemu")));
+        let said = RunArgs { accel: AccelArg::Kvm, qemu: Some("q".into()), ..RunArgs::default() };
+        let args = as_begun(&said, &then);
+        assert_eq!((args.accel, args.qemu), (AccelArg::Kvm, Some("q".into())));
+    }
 }

@@ -42,7 +42,7 @@ pub fn run(command: &RunCommand, environment: &Environment) -> Result<u8, CliErr
     );
     let end = prepare(args, options, environment, &watcher).and_then(|mut prepared| {
         let log = prepared.folder.path().join("log.jsonl");
-        logging::start(&log, environment.log.as_deref())?;
+        logging::start(&log, environment.log.as_deref(), super::colour(environment))?;
         watcher.say(&format!("run {}", prepared.folder.id()));
         let end = carry_out(&mut prepared, &watcher)?;
         Ok((prepared, end))

@@ -106,7 +106,7 @@ fn boot_and_log_in(
 /// The plan, and which experiment and side in it.
 fn select(args: &ShellArgs, environment: &Environment) -> Result<(Plan, usize, usize), CliError> {
     let looks_like_spec =
-        args.side.contains(':') || args.side == "host" || args.side.starts_with('.');
+        args.side.contains(':') || args.side == "host" || args.side.starts_with(['.', '/', '~']);
     let run = if looks_like_spec && args.file.is_none() {
         RunArgs {
             base: Some(args.side.clone()),

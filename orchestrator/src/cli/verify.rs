@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::args::AccelArg;
+use super::prepare::{self, Wanted};
 use super::watch::{WatchOptions, Watcher};
-use super::{CliError, prepare, report, signals};
+use super::{CliError, report, signals};
 use crate::analyse::record_difference;
 use crate::collect::{BootRecord, KnownBoots, RunRef, StoredRun};
 use crate::config::Environment;
@@ -94,6 +95,7 @@ impl From<CutShort> for Obstacle {
         match cut {
             CutShort::Interrupted => Self::Interrupted,
             CutShort::Failed(failure) => failure.into(),
+            CutShort::BootFailed(_, failure) => (*failure).into(),
         }
     }
 }
@@ -113,7 +115,8 @@ fn answer(
         return Err(Obstacle::Cannot("no boot of it was finished".to_owned()));
     }
     let qemu = Qemu::find(args.qemu.as_deref(), &environment.path)?;
-    let kernels = prepare::kernels(&stored.plan, None, environment, watcher)?;
+    let kernels =
+        prepare::kernels(&stored.plan, Wanted::Begun(&stored.info), environment, watcher)?;
     let nothing_known = tempfile::tempdir()
         .map_err(|error| Obstacle::Cannot(format!("failed to make a folder: {error}")))?;
     let rig = ExactRig {

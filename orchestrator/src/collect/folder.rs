@@ -80,18 +80,15 @@ impl RunFolder {
     ///
     /// # Errors
     ///
-    /// `HostIo`, also if another kduel writes the run; `Internal` for files that are not ours.
+    /// `HostIo`, also if another kduel writes the run, or another version wrote it.
     pub fn resume(runs_dir: &Path, run: &RunRef) -> Result<(Self, StoredRun), Failure> {
         let path = find_run(runs_dir, run)?;
         let lock = lock(&path)?;
+        // Before the journal, which is cut when it is opened: that of another version must not be.
+        let (info, plan) = (read_info(&path)?, read_plan(&path)?);
         let (journal, found) = Journal::open(&path.join("journal.jsonl"))?;
-        let stored = StoredRun {
-            info: read_info(&path)?,
-            plan: read_plan(&path)?,
-            records: found.records,
-            cut: found.cut,
-            path: path.clone(),
-        };
+        let stored =
+            StoredRun { info, plan, records: found.records, cut: found.cut, path: path.clone() };
         Ok((Self { path, journal, _lock: lock }, stored))
     }
 
@@ -124,14 +121,14 @@ impl RunFolder {
         self.journal.append(record)
     }
 
-    /// Writes `console/<boot>.log`, raw.
+    /// Writes `console/<boot>.log`, raw and durably.
     ///
     /// # Errors
     ///
     /// `HostIo`.
     pub fn write_console(&self, boot: &BootId, console: &str) -> Result<(), Failure> {
         let path = self.path.join("console").join(format!("{}.log", file_name(&boot.0)));
-        fs::write(&path, console).map_err(|error| host_io("write", &path, &error))
+        write_atomically(&path, console.as_bytes())
     }
 
     /// Writes `profile/<boot>.counts`: what the plugin counted, block by block.

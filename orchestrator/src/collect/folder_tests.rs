@@ -3,6 +3,7 @@ use super::*;
 use crate::boot::Accel;
 use crate::fault::FailureClass;
 use crate::id::BootId;
+use crate::plan::PLAN_FORMAT;
 
 fn info() -> RunInfo {
     RunInfo::new(Accel::Tcg, vec!["kduel".into(), "run".into()])
@@ -82,4 +83,18 @@ fn files_of_another_version_are_refused_politely() {
     std::fs::write(&path, text).unwrap();
     let refused = StoredRun::read(folder.path()).unwrap_err();
     assert!(refused.title.contains("kduel-run/2, this kduel reads kduel-run/1"), "{refused}");
+}
+
+#[test]
+fn the_journal_of_another_version_is_left_alone() {
+    let runs = tempfile::tempdir().unwrap();
+    let folder = RunFolder::create(runs.path(), &plan(&["base", "x"], 1), info()).unwrap();
+    let (path, journal) = (folder.path().join("plan.json"), folder.path().join("journal.jsonl"));
+    drop(folder);
+    let text = std::fs::read_to_string(&path).unwrap().replace(PLAN_FORMAT, "kduel-plan/99");
+    std::fs::write(path, text).unwrap();
+    std::fs::write(&journal, "lines of another format\n").unwrap();
+    let refused = RunFolder::resume(runs.path(), &RunRef::default()).unwrap_err();
+    assert!(refused.title.contains("kduel-plan/99"), "{refused}");
+    assert_eq!(std::fs::read_to_string(&journal).unwrap(), "lines of another format\n");
 }

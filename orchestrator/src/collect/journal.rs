@@ -43,7 +43,7 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// `HostIo`.
+    /// `HostIo`; also, and then nothing is cut, if whole records of another version follow.
     pub fn open(path: &Path) -> Result<(Self, Recovered), Failure> {
         let io = |doing: &'static str| move |error| host_io(doing, path, &error);
         let file = OpenOptions::new()
@@ -54,7 +54,12 @@ impl Journal {
             .map_err(io("open"))?;
         let bytes = std::fs::read(path).map_err(io("read"))?;
         let recovered = recover(&bytes);
-        if recovered.cut.is_some() {
+        if let Some(cut) = &recovered.cut {
+            if cut.reason == OTHER_VERSION {
+                let title = format!("line {} of {}: {OTHER_VERSION}", cut.line, path.display());
+                return Err(Failure::new(FailureClass::HostIo, title)
+                    .hint("go on with the kduel that began the run; its report can be read"));
+            }
             file.set_len(recovered.length).map_err(io("cut"))?;
             file.sync_all().map_err(io("sync"))?;
         }
@@ -83,6 +88,9 @@ impl Journal {
 const BEFORE_SUM: &str = "{\"crc\":\"";
 const AFTER_SUM: &str = "\",\"record\":";
 const SUM_DIGITS: usize = 8;
+
+/// Of a record that is whole: unlike a torn line it is somebody's result.
+const OTHER_VERSION: &str = "the record is of another version of kduel";
 
 fn encode(record: &BootRecord) -> Result<String, Failure> {
     let unreadable = |error: &dyn std::fmt::Display| {
@@ -134,7 +142,7 @@ fn decode(line: &[u8]) -> Result<BootRecord, &'static str> {
     if checksum(json).as_bytes() != sum {
         return Err("the checksum does not fit");
     }
-    serde_json::from_slice(json).map_err(|_| "the record is of another version of kduel")
+    serde_json::from_slice(json).map_err(|_| OTHER_VERSION)
 }
 
 #[cfg(test)]
@@ -180,6 +188,19 @@ mod tests {
         let cut = found.cut.unwrap();
         assert_eq!((cut.line, cut.reason), (3, "the line is cut off"));
         journal.append(&records()[2]).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), whole);
+    }
+
+    #[test]
+    fn whole_records_of_another_version_are_not_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let json = "{\"boot\":7}";
+        let foreign = format!("{BEFORE_SUM}{}{AFTER_SUM}{json}}}\n", checksum(json.as_bytes()));
+        let whole = [bytes(&records()[..1]), foreign.into_bytes()].concat();
+        std::fs::write(&path, &whole).unwrap();
+        let refused = Journal::open(&path).unwrap_err();
+        assert!(refused.title.starts_with("line 2 of "), "{refused}");
         assert_eq!(std::fs::read(&path).unwrap(), whole);
     }
 

@@ -59,7 +59,7 @@ impl Files {
         if !self.written.contains(&written) {
             let guest = guest_path(&written);
             self.written.push(written);
-            self.found.push(UserFile { host, guest });
+            self.found.push(UserFile { host, guest, sha256: None });
         }
         Some(())
     }

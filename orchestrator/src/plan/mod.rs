@@ -123,6 +123,9 @@ pub struct UserFile {
     pub host: String,
     /// Absolute path in the guest.
     pub guest: String,
+    /// SHA-256 of what it held when the run began, lower-case hex; absent before that.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256: Option<String>,
 }
 
 /// One boot of every side at one time.

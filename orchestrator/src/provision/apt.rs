@@ -65,6 +65,11 @@ impl Apt {
         Ok(Self { suite: suite.to_owned(), dir: dir.to_owned() })
     }
 
+    /// The suite.
+    pub fn suite(&self) -> &str {
+        &self.suite
+    }
+
     /// Whether the package lists are there and younger than a day.
     pub fn is_fresh(&self) -> bool {
         let fetched = fs::metadata(self.stamp()).and_then(|meta| meta.modified()).ok();
@@ -167,6 +172,11 @@ fn configuration(dir: &Path) -> String {
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
 APT::Update::Error-Mode "any";
+// Whatever the host allows for its own archives.
+APT::Get::AllowUnauthenticated "false";
+Acquire::AllowInsecureRepositories "false";
+Acquire::AllowDowngradeToInsecureRepositories "false";
+Acquire::AllowWeakRepositories "false";
 Acquire::Retries "3";
 // apt's own user cannot write below this folder.
 APT::Sandbox::User "root";

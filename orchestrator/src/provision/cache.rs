@@ -4,6 +4,7 @@
 //! Hashing is done every time: with the processor's SHA instructions the 35 MB of a kernel and its
 //! initramfs take less than 0.1 s, and a remembered time stamp would not see a bad disk.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -46,8 +47,14 @@ impl Cache {
     /// has changed is deleted.
     ///
     /// # Errors
-    /// If it is there and cannot be read or deleted.
+    /// If it is there and cannot be read or deleted, or `sha256`, which may come from a lock file
+    /// that somebody else wrote, is no digest.
     pub fn get(&self, sha256: &str) -> Result<Option<PathBuf>, Failure> {
+        if !is_digest(sha256) {
+            let title = format!("`{sha256}` is no SHA-256 in lower-case hex");
+            return Err(Failure::new(FailureClass::KernelUnusable, title)
+                .hint("where a lock file says so, delete its entry to resolve the kernel anew"));
+        }
         let path = self.folder("by-sha256")?.join(sha256);
         match sha256_of_file(&path) {
             Ok(found) if found == sha256 => Ok(Some(path)),
@@ -122,6 +129,23 @@ pub fn write_atomically(path: &Path, content: &[u8], mode: u32) -> Result<(), Fa
     write().map_err(|error| Failure::host_io("write", path, &error))
 }
 
+/// Deletes the temporary folders of a kduel that was killed. Whoever calls holds the lock under which
+/// they are made, so none is in use.
+pub fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if is_temporary(&entry.file_name())
+            && let Err(error) = fs::remove_dir_all(entry.path())
+        {
+            tracing::warn!(path = %entry.path().display(), %error, "a temporary folder stays");
+        }
+    }
+}
+
+/// Whether tempfile gave a folder its name.
+pub fn is_temporary(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".tmp")
+}
+
 /// Lower-case hex SHA-256 of bytes.
 pub fn sha256_of(content: &[u8]) -> String {
     hex(&Sha256::digest(content))
@@ -159,6 +183,10 @@ pub fn read_verified(path: &Path, sha256: &str) -> Result<Vec<u8>, Failure> {
         .hint("delete the file's folder and run the command again"))
 }
 
+fn is_digest(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -189,6 +217,18 @@ mod tests {
         assert_eq!(cache.get(&sha256).unwrap(), None);
         assert!(!path.exists());
         assert!(read_verified(&cache.put(b"x").unwrap().0, &sha256).is_err());
+    }
+
+    #[test]
+    fn what_is_no_digest_names_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::new(dir.path().join("cache"));
+        let precious = dir.path().join("precious");
+        fs::write(&precious, "mine").unwrap();
+        for wrong in ["../../precious", precious.to_str().unwrap(), "", &"A".repeat(64)] {
+            assert_eq!(cache.get(wrong).unwrap_err().class, FailureClass::KernelUnusable);
+        }
+        assert_eq!(fs::read(&precious).unwrap(), b"mine");
     }
 
     #[test]

@@ -37,16 +37,22 @@ pub struct GuestPrograms {
 }
 
 impl GuestPrograms {
+    /// busybox, where Debian and others install it.
+    pub fn find_busybox() -> Option<PathBuf> {
+        first_there(&["/bin/busybox", "/usr/bin/busybox", "/sbin/busybox"])
+    }
+
+    /// dropbear, where Debian and others install it: a user's PATH often lacks these folders.
+    pub fn find_dropbear() -> Option<PathBuf> {
+        first_there(&["/usr/sbin/dropbear", "/usr/bin/dropbear", "/usr/local/sbin/dropbear"])
+    }
+
     /// With this agent, and busybox and dropbear where Debian and others install them.
     ///
     /// # Errors
     /// If one is missing: all that are, at once.
     pub fn find(agent: PathBuf) -> Result<Self, Failure> {
-        let first = |paths: &[&str]| paths.iter().map(PathBuf::from).find(|path| path.exists());
-        let busybox = first(&["/bin/busybox", "/usr/bin/busybox", "/sbin/busybox"]);
-        let dropbear =
-            first(&["/usr/sbin/dropbear", "/usr/bin/dropbear", "/usr/local/sbin/dropbear"]);
-        match (busybox, dropbear) {
+        match (Self::find_busybox(), Self::find_dropbear()) {
             (Some(busybox), Some(dropbear)) => Ok(Self { agent, busybox, dropbear }),
             (busybox, dropbear) => {
                 let missing = [(busybox, "busybox-static"), (dropbear, "dropbear-bin")];
@@ -64,6 +70,10 @@ impl GuestPrograms {
             }
         }
     }
+}
+
+fn first_there(paths: &[&str]) -> Option<PathBuf> {
+    paths.iter().map(PathBuf::from).find(|path| path.exists())
 }
 
 /// The bytes of the base archive.

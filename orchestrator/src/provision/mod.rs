@@ -34,7 +34,7 @@ pub use cache::{Cache, CacheLock, sha256_of, sha256_of_file};
 pub use initramfs::GuestPrograms;
 pub use lock::{KernelsLock, LockedKernel, LockedPackage};
 pub use modules::ModuleTree;
-pub use overlay::{GuestKeys, HOST_KEY_PATH, Overlay};
+pub use overlay::{GuestKeys, HOST_KEY_PATH, Overlay, pin_files};
 pub use unpacked::{About, Unpacked};
 
 /// A kernel that can be booted: files in the cache, each checked.
@@ -156,6 +156,31 @@ impl Provisioner {
                 self.with_initramfs(Source::of_unpacked(unpacked, origin)?)
             })
             .transpose()
+    }
+
+    /// The Debian kernel with this image, if it was fetched before: what a run began with, whatever
+    /// its suite has by now. With a base initramfs.
+    ///
+    /// # Errors
+    /// If the cache cannot be read, or the agent is not there.
+    pub fn cached(&self, spec: &DebianSpec, image_sha256: &str) -> Result<Option<Kernel>, Failure> {
+        let source = self.cached_source(spec, image_sha256)?;
+        source.map(|source| self.with_initramfs(source)).transpose()
+    }
+
+    fn cached_source(
+        &self,
+        spec: &DebianSpec,
+        image_sha256: &str,
+    ) -> Result<Option<Source>, Failure> {
+        let is_it = |unpacked: &Unpacked| {
+            unpacked.digest("vmlinuz") == Some(image_sha256) && unpacked.verify_kernel().is_ok()
+        };
+        let Some(found) = Unpacked::all(&self.cache)?.into_iter().find(is_it) else {
+            return Ok(None);
+        };
+        let origin = format!("{} ({})", found.about.name(), spec.suite);
+        Source::of_unpacked(found, origin).map(Some)
     }
 
     fn source(
@@ -282,6 +307,11 @@ mod tests {
         assert_eq!(source.release, "6.1.0-9-test");
         assert_eq!(source.origin, "linux-image-6.1.0-9-test 6.1.9-1 (bookworm)");
         assert_eq!(source.image_sha256, cache::sha256_of_file(&source.image).unwrap());
+
+        let KernelSpec::Debian(spec) = debian() else { unreachable!("see above") };
+        let again = provisioner.cached_source(&spec, &source.image_sha256).unwrap().unwrap();
+        assert_eq!((again.image, again.origin), (source.image, source.origin));
+        assert!(provisioner.cached_source(&spec, &sha256).unwrap().is_none(), "no kernel's digest");
 
         let failure = provisioner.source("new", &debian(), Some(&mut lock)).err().unwrap();
         assert_eq!(failure.class, FailureClass::ToolMissing, "not pinned: needs apt");

@@ -7,6 +7,7 @@ use std::path::Path;
 use kduel_protocol::{GuestPlan, PLAN_PATH};
 
 use super::archive::Archive;
+use super::cache::{sha256_of, sha256_of_file};
 use super::libraries::{GuestFiles, Program, add_needs};
 use crate::fault::{Failure, FailureClass};
 use crate::plan::UserFile;
@@ -39,7 +40,8 @@ impl Overlay<'_> {
     /// The archive's bytes, a multiple of four long.
     ///
     /// # Errors
-    /// If a user's file cannot be read, or a library it needs is not on the host.
+    /// If a user's file cannot be read or is no longer what was pinned, or a library it needs is not
+    /// on the host.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Failure> {
         let internal = |error: String| Failure::new(FailureClass::Internal, error);
         let plan = serde_json::to_vec(self.plan)
@@ -64,6 +66,21 @@ impl Overlay<'_> {
     }
 }
 
+/// Holds on to what `files` are now: a run whose benchmark is built anew in its middle would compare
+/// two benchmarks.
+///
+/// # Errors
+/// If one cannot be read.
+pub fn pin_files(files: &mut [UserFile]) -> Result<(), Failure> {
+    for file in files {
+        let path = Path::new(&file.host);
+        let digest =
+            sha256_of_file(path).map_err(|error| Failure::host_io("read", path, &error))?;
+        file.sha256 = Some(digest);
+    }
+    Ok(())
+}
+
 fn add_user_file(
     file: &UserFile,
     archive: &mut Archive,
@@ -74,6 +91,11 @@ fn add_user_file(
     // A link's target is what is wanted, under the link's name; `$ORIGIN` is the target's folder.
     let target = host.canonicalize().map_err(failed)?;
     let content = fs::read(&target).map_err(failed)?;
+    if file.sha256.as_ref().is_some_and(|pinned| *pinned != sha256_of(&content)) {
+        let title = format!("{} has changed since the run began", file.host);
+        return Err(Failure::new(FailureClass::HostIo, title)
+            .hint("start a new run; the finished pairs of this one stay in its report"));
+    }
     let mode = fs::metadata(&target).map_err(failed)?.permissions().mode();
     let mode = if mode & 0o111 == 0 { 0o644 } else { 0o755 };
     add_needs(&Program { host: &target, guest, content: &content }, needs)?;
@@ -117,7 +139,8 @@ mod tests {
     fn keys_are_private_and_programs_bring_their_libraries() {
         let own = std::env::current_exe().unwrap();
         let guest = format!("{FILES_DIR}/bench");
-        let files = [UserFile { host: own.display().to_string(), guest: guest.clone() }];
+        let files =
+            [UserFile { host: own.display().to_string(), guest: guest.clone(), sha256: None }];
         let plan = plan();
         let overlay = Overlay {
             plan: &plan,
@@ -147,9 +170,26 @@ mod tests {
     }
 
     #[test]
+    fn a_benchmark_that_is_built_anew_in_the_middle_of_a_run_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let bench = dir.path().join("bench");
+        fs::write(&bench, "#!/bin/sh\necho 1\n").unwrap();
+        let (host, guest) = (bench.display().to_string(), format!("{FILES_DIR}/bench"));
+        let mut files = [UserFile { host, guest, sha256: None }];
+        pin_files(&mut files).unwrap();
+        let plan = plan();
+        let overlay = Overlay { plan: &plan, keys: None, files: &files };
+        overlay.to_bytes().unwrap();
+        fs::write(&bench, "#!/bin/sh\necho 2\n").unwrap();
+        let failure = overlay.to_bytes().unwrap_err();
+        assert!(failure.title.ends_with("has changed since the run began"), "{failure}");
+    }
+
+    #[test]
     fn a_file_that_is_not_there_is_named() {
         let plan = plan();
-        let files = [UserFile { host: "/no/such/bench".to_owned(), guest: "/x".to_owned() }];
+        let (host, guest) = ("/no/such/bench".to_owned(), "/x".to_owned());
+        let files = [UserFile { host, guest, sha256: None }];
         let overlay = Overlay { plan: &plan, keys: None, files: &files };
         assert!(overlay.to_bytes().unwrap_err().title.contains("/no/such/bench"));
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::Provisioner;
 use super::apt::{Apt, Package};
+use super::cache::sweep;
 use super::debian;
 use super::lock::{LockedKernel, LockedPackage};
 use crate::config::DebianSpec;
@@ -96,7 +97,9 @@ impl Provisioner {
         let Package { name, version, sha256, size_bytes, .. } = package;
         let size = size_bytes.div_ceil(1 << 20);
         self.tell(format!("fetching {name} {version} ({size} MiB)"));
-        let folder = self.cache.folder("fetching")?;
+        // Of one suite, whose lock is held.
+        let folder = self.cache.folder(&format!("fetching/{}", apt.suite()))?;
+        sweep(&folder);
         let folder = tempfile::tempdir_in(&folder)
             .map_err(|error| Failure::host_io("make a folder in", &folder, &error))?;
         let deb = apt.download(package, folder.path())?;

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::cache::{Cache, read_verified, sha256_of};
+use super::cache::{Cache, is_temporary, read_verified, sha256_of, sweep};
 use super::lock::LockedPackage;
 use super::modules::ModuleTree;
 use super::{bzimage, deb};
@@ -55,7 +55,8 @@ pub struct Unpacked {
 
 impl Unpacked {
     /// The kernel in these packages, unpacked if it is not yet or no longer what it was. `debs` has
-    /// the file of each package; `tell` is called if something has to be unpacked.
+    /// the file of each package; `tell` is called if something has to be unpacked. One kduel at a
+    /// time, see [`Cache::lock`].
     ///
     /// # Errors
     /// If a package is broken, there is no kernel in them, or the cache cannot be written.
@@ -75,6 +76,7 @@ impl Unpacked {
             }
             Err(_) => {}
         }
+        sweep(&cache.folder(FOLDER)?);
         tell(format!("unpacking {}", name(packages)));
         unpack(cache, &dir, debs, packages)?;
         Self::open(&dir)
@@ -88,8 +90,9 @@ impl Unpacked {
         let folder = cache.folder(FOLDER)?;
         let entries =
             fs::read_dir(&folder).map_err(|error| Failure::host_io("list", &folder, &error))?;
-        let mut all: Vec<Self> =
-            entries.flatten().filter_map(|entry| Self::open(&entry.path()).ok()).collect();
+        // A folder with a temporary name may not be whole yet, or never.
+        let whole = entries.flatten().filter(|entry| !is_temporary(&entry.file_name()));
+        let mut all: Vec<Self> = whole.filter_map(|entry| Self::open(&entry.path()).ok()).collect();
         all.sort_by(|a, b| a.about.release.cmp(&b.about.release).then(a.dir.cmp(&b.dir)));
         Ok(all)
     }
@@ -109,7 +112,11 @@ impl Unpacked {
         Ok(Self { dir: dir.to_owned(), about, digests })
     }
 
-    fn verify_kernel(&self) -> Result<(), Failure> {
+    /// Whether kernel and config are what was unpacked.
+    ///
+    /// # Errors
+    /// If they are not, or cannot be read.
+    pub fn verify_kernel(&self) -> Result<(), Failure> {
         for name in ["vmlinuz", "config"] {
             if let Some(digest) = self.digest(name) {
                 read_verified(&self.dir.join(name), digest)?;
@@ -241,6 +248,22 @@ mod tests {
         get();
         assert_eq!(sha256_of(&fs::read(&image).unwrap()), first.digest("vmlinuz").unwrap());
         assert_eq!(Unpacked::all(&cache).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_a_killed_kduel_left_is_no_kernel_and_is_swept_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::new(dir.path());
+        let deb = dir.path().join("k.deb");
+        fs::write(&deb, testing::kernel_deb("6.1.0-9-test")).unwrap();
+        let packages = [testing::package("linux-image-test", "1", "ab")];
+        let get = || Unpacked::get(&cache, std::slice::from_ref(&deb), &packages, &|_| ()).unwrap();
+        let whole = get().dir;
+        let left = whole.with_file_name(".tmpX1y2Z3");
+        fs::rename(&whole, &left).unwrap();
+        assert!(Unpacked::all(&cache).unwrap().is_empty());
+        get();
+        assert!(!left.exists());
     }
 
     #[test]

@@ -16,6 +16,9 @@ use crate::id::BootId;
 use crate::plan::{Block, PlannedExperiment, PlannedSide};
 use crate::provision::{GuestKeys, Kernel, Overlay, keys};
 
+/// Beyond the longest wait for idleness, for the agent to say how it ended.
+const SETTLED: Duration = Duration::from_secs(5);
+
 /// What all boots of one side have in common.
 #[derive(Debug, Clone)]
 pub struct GuestRecipe {
@@ -83,9 +86,11 @@ impl GuestRecipe {
         let usual = Deadlines::of(self.accel);
         let patience = &self.experiment.patience;
         let seconds = |s: Option<u32>| s.map(|s| Duration::from_secs(s.into()));
+        // An agent that waits for the guest to become idle says nothing until it is over.
+        let settling = Duration::from_secs(self.experiment.settle_s.into()) + SETTLED;
         Deadlines {
             boot: seconds(patience.boot_s).unwrap_or(usual.boot),
-            progress: seconds(patience.progress_s).unwrap_or(usual.progress),
+            progress: seconds(patience.progress_s).unwrap_or(usual.progress).max(settling),
             ..usual
         }
     }
@@ -135,4 +140,33 @@ pub fn nominal_command_line(
 pub fn nonce_of(boot: &BootId, layout_seed: u64) -> String {
     let digest = Sha256::digest(format!("{boot} {layout_seed:016x}"));
     digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot::qemu_args::ARCHITECTURES;
+    use crate::collect::testing::plan;
+    use crate::plan::Patience;
+
+    fn progress_s(settle_s: u32, asked: Option<u32>) -> u64 {
+        let experiment = plan(&["base", "x"], 1).experiments.remove(0);
+        let patience = Patience { progress_s: asked, ..Patience::default() };
+        let recipe = GuestRecipe {
+            experiment: Arc::new(PlannedExperiment { settle_s, patience, ..experiment }),
+            side: 0,
+            kernel: Kernel::scripted(),
+            accel: Accel::Kvm,
+            architecture: &ARCHITECTURES[0],
+        };
+        recipe.deadlines().progress.as_secs()
+    }
+
+    #[test]
+    fn a_guest_that_settles_does_not_count_as_hanging() {
+        assert_eq!(progress_s(10, None), 20);
+        assert_eq!(progress_s(30, None), 35);
+        assert_eq!(progress_s(0, Some(8)), 8);
+        assert_eq!(progress_s(10, Some(8)), 15);
+    }
 }

@@ -74,13 +74,24 @@ pub fn run_boot(
     });
     let diagnosis = diagnosis(machine, &outcome);
     tell(BootPhase::Stopping);
-    // A crash after the end marker still spoils the boot; an earlier failure is the one to report.
-    let stopped = machine.stop();
-    let result = outcome.and_then(|result| stopped.map(|()| result));
+    let result = both(outcome, machine.stop());
     let took = stopwatch.elapsed();
     tell(BootPhase::Done { took, completed: result.is_ok() });
     let console = machine.console() + &diagnosis;
     BootEnd { ready, first_sample, took, result, console }
+}
+
+/// A crash after the end marker still spoils the boot. An earlier failure is the one to report, and
+/// what the guest's end came to with it: something of it may be left.
+fn both(
+    outcome: Result<BootResult, Failure>,
+    stopped: Result<(), Failure>,
+) -> Result<BootResult, Failure> {
+    match (outcome, stopped) {
+        (outcome, Ok(())) => outcome,
+        (Ok(_), Err(stopped)) => Err(stopped),
+        (Err(first), Err(stopped)) => Err(first.detail(format!("then: {stopped}"))),
+    }
 }
 
 fn carry_out(
@@ -135,5 +146,23 @@ fn diagnosis(machine: &mut dyn Machine, outcome: &Result<BootResult, Failure>) -
             format!("\n--- seen from outside before the guest was ended ---\n{lines}\n")
         }
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_is_reported_and_the_second_is_not_lost() {
+        let failure = |class, title: &str| Failure::new(class, title);
+        let left = || failure(FailureClass::QemuStuck, "survives SIGKILL");
+        assert!(both(Ok(BootResult::default()), Ok(())).is_ok());
+        let late = both(Ok(BootResult::default()), Err(left())).unwrap_err();
+        assert_eq!(late, left());
+        let panic = failure(FailureClass::Panic, "BUG: x");
+        let reported = both(Err(panic), Err(left())).unwrap_err();
+        assert_eq!(reported.class, FailureClass::Panic);
+        assert_eq!(reported.details, ["then: QEMU does not answer: survives SIGKILL"]);
     }
 }

@@ -8,6 +8,7 @@ use super::estimate::{TimeLeft, clock_face};
 use super::{WatchOptions, lines_of};
 use crate::event::{BootPhase, RunEvent};
 use crate::report::number;
+use crate::text;
 
 /// Bars on a terminal: one for the experiment, a line per side, a line per series.
 pub struct Bars {
@@ -77,7 +78,8 @@ impl Bars {
                         format!(" {} %", number::interval(low, high))
                     });
                     bar.set_message(format!(
-                        "{series}: {}{interval} so far, no verdict",
+                        "{}: {}{interval} so far, no verdict",
+                        text::escape(series),
                         number::signed_percent(*change)
                     ));
                 }
