@@ -4,10 +4,18 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use kduel_protocol::{Event, GuestPlan, MAX_LINE_BYTES, PROTOCOL, Phase, Transcript};
 
 use crate::{facts, init, knobs, settle, text, trial};
+
+/// Between two signs of life while knobs are set.
+const HEARTBEAT: Duration = Duration::from_secs(4);
+
+/// Set-up commands have ten minutes.
+const SET_UP_BEATS: u32 = 150;
 
 /// Writes events as lines and keeps the transcript that proves them.
 pub struct Lines<W> {
@@ -91,19 +99,37 @@ pub fn carry_out<W: Write>(path: &Path, lines: &mut Lines<W>) -> Result<(), Stri
     let plan = init::read_plan(&text)?;
     let facts = facts::collect(Path::new("/"));
     lines.send(&Event::Facts(Box::new(facts))).map_err(sending)?;
-    if set_knobs(&plan, lines).map_err(sending)? {
+    if set_knobs(&plan, lines)? {
         run_trials(&plan, lines).map_err(sending)?;
     }
     lines.end(&plan.nonce).map_err(sending)
 }
 
-/// Sets, reads back and reports all knobs; whether every one took.
-fn set_knobs<W: Write>(plan: &GuestPlan, lines: &mut Lines<W>) -> io::Result<bool> {
-    lines.send(&Event::Phase { phase: Phase::Knobs })?;
-    let mut all_took = true;
-    for reading in knobs::apply(&plan.knobs) {
-        all_took &= reading.took;
-        lines.send(&Event::Knob(reading))?;
+/// Sets, reads back and reports all knobs; whether every one took. Says again and again that it is at
+/// it: a set-up command that takes its time is no hang of the kernel.
+fn set_knobs<W: Write>(plan: &GuestPlan, lines: &mut Lines<W>) -> Result<bool, String> {
+    let sending = |error: io::Error| format!("sending an event: {error}");
+    let (sender, done) = mpsc::channel();
+    let wanted = plan.knobs.clone();
+    std::thread::spawn(move || sender.send(knobs::apply(&wanted)));
+    let mut beats = 0;
+    let readings = loop {
+        lines.send(&Event::Phase { phase: Phase::Knobs }).map_err(sending)?;
+        match done.recv_timeout(HEARTBEAT) {
+            Ok(readings) => break readings,
+            Err(mpsc::RecvTimeoutError::Timeout) if beats < SET_UP_BEATS => beats += 1,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                let seconds = HEARTBEAT.as_secs() * u64::from(SET_UP_BEATS);
+                return Err(format!("knobs and set-up commands are not done after {seconds} s"));
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                return Err("setting knobs ended in a panic".to_owned());
+            }
+        }
+    };
+    let all_took = readings.iter().all(|reading| reading.took);
+    for reading in readings {
+        lines.send(&Event::Knob(reading)).map_err(sending)?;
     }
     Ok(all_took)
 }

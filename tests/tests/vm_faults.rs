@@ -71,12 +71,13 @@ fn running_out_of_memory_is_told_from_other_panics() {
 #[test]
 fn silence_is_a_hang_after_the_progress_deadline() {
     let expected = Expected { exit_code: 5, words: "hangs silently", title: "no sign of progress" };
-    assert_reported("sleep 600", &["--progress-deadline", "8s"], &expected);
+    // The agent itself is stopped, so that not even its sign of life comes.
+    assert_reported("kill -STOP $PPID; sleep 600", &["--progress-deadline", "8s"], &expected);
 }
 
 #[test]
 fn a_chatty_console_is_no_progress() {
-    let setup = "i=0; while true; do i=$((i+1)); echo \"tick $i \\033]0;title\\007\" > /dev/kmsg; sleep 1; done";
+    let setup = "kill -STOP $PPID; i=0; while true; do i=$((i+1)); echo \"tick $i \\033]0;title\\007\" > /dev/kmsg; sleep 1; done";
     let expected = Expected { exit_code: 5, words: "prints but makes no progress", title: "tick" };
     assert_reported(setup, &["--progress-deadline", "8s"], &expected);
 }

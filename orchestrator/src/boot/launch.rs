@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use rustix::io::FdFlags;
-use rustix::process::{Gid, Resource, Rlimit, Signal, Uid};
+use rustix::process::{Gid, Pid, Resource, Rlimit, Signal, Uid};
 
 use super::process::Launch;
 
@@ -40,12 +40,8 @@ pub fn spawn(launch: Launch, uid: Option<u32>) -> io::Result<Child> {
             become_user(id)?;
         }
         rustix::thread::set_no_new_privs(true)?;
-        // Last: a change of user clears it. Had the parent died before, nobody would tell us.
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        if rustix::process::getppid() != Some(parent) {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
-        Ok(())
+        // Last: a change of user clears it.
+        follow(parent)
     };
     // SAFETY: between fork and exec the closure makes system calls only; it neither allocates nor
     // locks, and owns the descriptors that it touches.
@@ -54,6 +50,26 @@ pub fn spawn(launch: Launch, uid: Option<u32>) -> io::Result<Child> {
         command.pre_exec(confine);
     }
     command.spawn()
+}
+
+/// Makes the child that `command` starts end with the thread that starts it: a tool that is waited
+/// for must not outlive us.
+pub fn die_with_parent(command: &mut Command) {
+    let parent = rustix::process::getpid();
+    // SAFETY: between fork and exec the closure makes system calls only.
+    #[expect(unsafe_code, reason = "std offers no safe way to run code between fork and exec")]
+    unsafe {
+        command.pre_exec(move || follow(parent));
+    }
+}
+
+fn follow(parent: Pid) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    // Had the parent died before, nobody would tell us.
+    if rustix::process::getppid() != Some(parent) {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    Ok(())
 }
 
 /// Keeps exactly `inherited` and the standard streams open over exec.

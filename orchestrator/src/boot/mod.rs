@@ -19,6 +19,7 @@ mod terminal;
 pub mod vigil;
 
 pub use fake::FakeMachine;
+pub use launch::die_with_parent;
 pub use qemu::QemuMachine;
 pub use sealed::{PluginFiles, SealedEnd, SealedSpec, Step, run_sealed};
 pub use spec::{Accel, Deadlines, ExecEnd, GuestSpec, Listener, SshIdentity, Watch};

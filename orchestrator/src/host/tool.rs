@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
+use crate::boot::die_with_parent;
 use crate::clock::Deadline;
 use crate::fault::{Failure, FailureClass};
 
@@ -73,6 +74,7 @@ impl Tool {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        die_with_parent(&mut command);
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }
@@ -156,6 +158,19 @@ mod tests {
         let failure =
             shell("sleep 65 & sleep 66; wait").run(Duration::from_millis(100)).unwrap_err();
         assert_eq!(failure.title, "/bin/sh did not end within 0.1 s");
+    }
+
+    #[test]
+    fn a_tool_ends_with_the_thread_that_waits_for_it() {
+        let mut command = Command::new("/bin/sleep");
+        command.arg("67");
+        let started = std::thread::spawn(move || {
+            die_with_parent(&mut command);
+            command.spawn()
+        });
+        let mut child = started.join().unwrap().unwrap();
+        let status = child.wait().unwrap();
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9));
     }
 
     #[test]
