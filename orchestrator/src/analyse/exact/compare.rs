@@ -157,7 +157,8 @@ impl Asked<'_> {
                 comparison.reason = reason;
                 let Some(finding) = &mut comparison.exact else { return };
                 finding.word = word;
-                if word == Some(ExactWord::FewerInstructions) {
+                let work = self.metric == ExactMetric::Instructions;
+                if work && word == Some(ExactWord::FewerInstructions) {
                     finding.mixed = risen(&finding.classes);
                 }
             }
