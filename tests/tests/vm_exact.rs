@@ -147,3 +147,47 @@ fn four_processors_repeat_to_the_bit_with_the_plugin() {
     drop(busy);
     assert_eq!(first, second);
 }
+
+/// One run after the other, each on a host that differs from the one before in what hosts differ in:
+/// where the run lies, how many processors there are, what else runs, where memory lies.
+fn assert_runs_are_identical(times: usize, cpus: &str) {
+    let sandbox = Sandbox::new();
+    let mut first = None;
+    for time in 0..times {
+        let out = sandbox.work().join("x".repeat(1 + 7 * time));
+        let mut words = Vec::new();
+        if time % 2 == 1 {
+            words.extend(["taskset", "-c", "0"].map(str::to_owned));
+        }
+        if time % 3 == 1 {
+            words.extend(["setarch", "-R"].map(str::to_owned));
+        }
+        let busy = (time % 4 > 1).then(BusyLoops::start);
+        let kduel = sandbox.kduel();
+        words.push(kduel.get_program().to_string_lossy().into_owned());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).current_dir(sandbox.work());
+        command.envs(kduel.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.args("run -a debian:bookworm -b debian:bookworm --aa --no-cache".split(' '));
+        command.args("-w fork-exit --measure instructions --iterations 3 --json".split(' '));
+        command.args(["--cpus", cpus, "--out"]).arg(&out);
+        let output = command.output().expect("start kduel");
+        drop(busy);
+        assert_eq!(output.status.code(), Some(0), "run {time}: {}", said(&output));
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["comparisons"][0]["exact"], "identical", "run {time}: {report}");
+        let comparisons = report["comparisons"].clone();
+        assert_eq!(*first.get_or_insert_with(|| comparisons.clone()), comparisons, "run {time}");
+    }
+    sandbox.assert_nothing_left();
+}
+
+#[test]
+fn all_twenty_runs_with_one_processor_are_identical() {
+    assert_runs_are_identical(20, "1");
+}
+
+#[test]
+fn all_twenty_runs_with_four_processors_are_identical() {
+    assert_runs_are_identical(20, "4");
+}

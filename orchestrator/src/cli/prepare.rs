@@ -224,11 +224,13 @@ impl Rig {
             return Self::fake(Path::new(script), plan);
         }
         let qemu = Qemu::find(args.qemu.as_deref(), &environment.path)?;
+        let exact = match plan.measure {
+            Measure::Instructions => Some(exact_rig(args.accel, &qemu, environment)?),
+            Measure::Time => None,
+        };
         let kernels = kernels(plan, wanted, environment, watcher)?;
-        if plan.measure == Measure::Instructions {
-            let exact = exact_rig(args.accel, &qemu, environment)?;
-            let (accel, backend) = (Accel::Tcg, Backend::Qemu(qemu));
-            return Ok(Self { kernels, accel, backend, exact: Some(exact) });
+        if exact.is_some() {
+            return Ok(Self { kernels, accel: Accel::Tcg, backend: Backend::Qemu(qemu), exact });
         }
         let first = kernels.values().next();
         let accel = choose_accel(args.accel, &qemu, first, environment, watcher)?;

@@ -9,6 +9,9 @@ use crate::fault::{Failure, FailureClass};
 use super::write::{host_io, write_atomically};
 use super::{BootOutcome, BootRecord};
 
+/// Another one is read as nothing, so that a kduel which counts differently boots again.
+const FORMAT: &str = "kduel-known/1";
+
 /// Results of exact boots by what decides them: what was booted once need not be booted again.
 #[derive(Debug, Clone)]
 pub struct KnownBoots {
@@ -19,6 +22,8 @@ pub struct KnownBoots {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct KnownBoot {
+    /// [`FORMAT`]: how results were made from what the guest told.
+    pub format: String,
     /// The run that did it.
     pub run: String,
     /// What it gave.
@@ -41,7 +46,8 @@ impl KnownBoots {
         let known: KnownBoot = serde_json::from_slice(&json).ok()?;
         let exact = known.record.exact.as_ref()?;
         let counts = fs::read(self.path(identity, "counts")).ok()?;
-        (exact.identity == identity).then_some((known, counts))
+        let fits = exact.identity == identity && known.format == FORMAT;
+        fits.then_some((known, counts))
     }
 
     /// Keeps a completed boot of the run `run`.
@@ -59,7 +65,8 @@ impl KnownBoots {
             }
             _ => {}
         }
-        let known = KnownBoot { run: run.to_owned(), record: record.clone() };
+        let known =
+            KnownBoot { format: FORMAT.to_owned(), run: run.to_owned(), record: record.clone() };
         let json = serde_json::to_vec(&known).map_err(|error| {
             Failure::new(FailureClass::Internal, format!("failed to store a boot: {error}"))
         })?;

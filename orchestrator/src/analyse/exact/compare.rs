@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use kduel_protocol::{Better, ExactMetric, TrialSpec};
 
 use super::counts::{per_operation, risen, total};
-use super::decide::{Answer, decide_fixed, decide_sampled, margin};
+use super::decide::{Answer, Windows, decide_fixed, decide_sampled, margin};
 use super::series::{SideValues, not_exact};
 use super::{ExactFinding, ExactWord};
 use crate::analyse::failures::{KernelBoots, fails};
@@ -142,9 +142,10 @@ impl Asked<'_> {
         }
         let sampled = self.experiment.exact.as_ref().is_some_and(|terms| terms.sampled);
         let (one, other) = (a.means(), b.means());
+        let windows = a.windows_to(b);
         let answer = match (&one[..], &other[..]) {
-            ([base], [value]) if !sampled => Ok(decide_fixed(*base, *value, a.is_identical(b))),
-            _ if a.is_identical(b) => Ok(decide_fixed(1.0, 1.0, true)),
+            ([base], [value]) if !sampled => Ok(decide_fixed(*base, *value, windows)),
+            _ if windows == Windows::Identical => Ok(decide_fixed(1.0, 1.0, windows)),
             _ => decide_sampled(&one, &other),
         };
         match answer {
@@ -158,7 +159,8 @@ impl Asked<'_> {
                 comparison.reason = reason;
                 let Some(finding) = &mut comparison.exact else { return };
                 finding.word = word;
-                if word == Some(ExactWord::FewerInstructions) {
+                let work = self.metric == ExactMetric::Instructions;
+                if work && word == Some(ExactWord::FewerInstructions) {
                     finding.mixed = risen(&finding.classes);
                 }
             }
