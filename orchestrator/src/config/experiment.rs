@@ -116,25 +116,7 @@ pub struct Named {
     pub deferred: Vec<Diagnostic>,
 }
 
-const KEYS: &[&str] = &[
-    "sides",
-    "topology",
-    "workloads",
-    "monitors",
-    "measure",
-    "pairs",
-    "iterations",
-    "warmup",
-    "settle",
-    "boot-deadline",
-    "progress-deadline",
-    "deadline",
-    "quick",
-    "aa",
-    "seeds",
-    "cpu",
-    "shift",
-];
+const OWN_KEYS: &[&str] = &["sides", "topology", "workloads"];
 
 /// Keys of [`Terms`], which `matrix:` takes too.
 pub const TERM_KEYS: &[&str] = &[
@@ -175,7 +157,8 @@ fn body(
     flags: &Overrides,
 ) -> Option<Experiment> {
     let what = format!("experiment `{}`", entry.key);
-    let entries = check.map(&entry.value, &what, KEYS)?;
+    let valid: Vec<&str> = OWN_KEYS.iter().chain(TERM_KEYS).copied().collect();
+    let entries = check.map(&entry.value, &what, &valid)?;
     let terms = terms(check, &entry.value, flags);
     let by_key = |key: &str| entries.iter().find(|entry| entry.key == key);
     let sides = match by_key("sides") {

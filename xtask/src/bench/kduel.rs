@@ -7,13 +7,30 @@ use serde_json::Value;
 use crate::build::Profile;
 use crate::shell::Tool;
 
+/// One measured iteration and nothing before it: `uname -r` neither waits for an idle guest nor warms
+/// up.
+const DOCUMENT: &str = "version: 1
+experiments:
+  first-sample:
+    sides: { a: debian:bookworm, b: debian:bookworm }
+    aa: true
+    topology: 1s2c
+    pairs: 1
+    settle: 0s
+    warmup: 0
+    iterations: 1
+    workloads: [{ syscall: { call: getppid } }]
+";
+
 /// Runs one pair of the same kernel on both sides and gives the time of each of its boots, in
 /// seconds from QEMU's start to the first sample.
 pub fn seconds_to_first_sample() -> Result<Vec<f64>> {
     let state = tempfile::tempdir().context("failed to create a folder for kduel's runs")?;
+    let document = state.path().join("kernels.yaml");
+    fs::write(&document, DOCUMENT)
+        .with_context(|| format!("failed to write {}", document.display()))?;
     Tool::new(Profile::Release.kduel())
-        .args(["run", "-a", "debian:bookworm", "-b", "debian:bookworm", "--aa"])
-        .args(["-w", "syscall:call=getppid", "--cpus", "2", "--pairs", "1", "--accel", "tcg"])
+        .args(["run", "--accel", "tcg"])
         .env("KDUEL_STATE_DIR", state.path())
         .in_folder(state.path())
         .output()?;
