@@ -24,8 +24,8 @@ pub use plan::{
 };
 pub use transcript::{End, Transcript, TranscriptError};
 pub use workload::{
-    Better, ExactMetric, ExactTerms, MetricInfo, Parallelism, ParamInfo, ParamKind, WorkloadInfo,
-    WorkloadParams,
+    Better, EXACT_WARMUP, EXACT_WINDOW_MS, EXACT_WINDOWS, ExactMetric, MetricInfo, Parallelism,
+    ParamInfo, ParamKind, WorkloadInfo, WorkloadParams,
 };
 pub use workloads::{COMMAND, WORKLOADS, workload};
 

@@ -77,25 +77,15 @@ pub enum ExactMetric {
     GuestTime,
 }
 
-/// What exact trials are run with where the document says nothing. Counts need no long windows: own
-/// tasks are told from ticks, and repeated to the instruction. A workload without a shortest
-/// iteration, and one that fixes its operations, keeps to that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ExactTerms {
-    /// Iterations dropped.
-    pub warmup: u32,
-    /// Iterations kept.
-    pub windows: u32,
-    /// Shortest iteration, in milliseconds of guest time.
-    pub window_ms: u32,
-}
+/// Iterations that exact trials drop where the document says nothing.
+pub const EXACT_WARMUP: u32 = 1;
 
-impl ExactTerms {
-    /// For a workload by its own name.
-    pub const ONE: Self = Self { warmup: 1, windows: 5, window_ms: 200 };
-    /// For the workloads of a suite, all in one boot.
-    pub const SUITE: Self = Self { warmup: 1, windows: 5, window_ms: 100 };
-}
+/// Windows that exact trials keep where the document says nothing.
+pub const EXACT_WINDOWS: u32 = 5;
+
+/// Shortest window of an exact trial, in milliseconds of guest time: 50 ticks of 250 a second. A
+/// workload that fixes its operations keeps to those.
+pub const EXACT_WINDOW_MS: u32 = 200;
 
 impl ExactMetric {
     /// As samples name it.

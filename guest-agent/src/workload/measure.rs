@@ -107,9 +107,9 @@ fn scale(workload: &mut dyn Workload, min_ns: u64) -> Result<u64, TrialProblem> 
     }
 }
 
-/// What was measured says how many operations are needed, plus an eighth.
+/// What was measured says how many operations are needed, plus a sixteenth.
 fn needed(ops: u64, elapsed_ns: u64, min_ns: u64) -> u64 {
-    let needed = u128::from(ops) * u128::from(min_ns) * 9 / 8 / u128::from(elapsed_ns.max(1));
+    let needed = u128::from(ops) * u128::from(min_ns) * 17 / 16 / u128::from(elapsed_ns.max(1));
     u64::try_from(needed).unwrap_or(u64::MAX)
 }
 

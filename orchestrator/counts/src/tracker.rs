@@ -64,6 +64,9 @@ pub struct Tracker {
     known: BTreeMap<(u64, Box<[u8]>), usize>,
     /// The open window, if one is.
     open: Option<Open>,
+    /// The window that was closed last: an iteration may leave out some of what it does, and opens its
+    /// window again afterwards.
+    paused: Option<Open>,
     windows: Vec<WindowRecord>,
     shortfall: Shortfall,
 }
@@ -89,6 +92,7 @@ impl Tracker {
             heads: Vec::new(),
             known: BTreeMap::new(),
             open: None,
+            paused: None,
             windows: Vec::new(),
             shortfall,
         }

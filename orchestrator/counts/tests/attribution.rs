@@ -158,6 +158,27 @@ fn a_window_holds_what_lies_between_its_marks_and_nothing_else() {
 }
 
 #[test]
+fn a_window_that_is_opened_again_goes_on() {
+    let mut machine = Machine::new(1);
+    machine.switch(0, 0x10);
+    for (window, work) in [(7, 1), (7, 2), (8, 3)] {
+        machine.mark(Mark::Begin, window);
+        (0..work).for_each(|_| machine.run(USER + 0x100, &[INC, NOP]));
+        machine.mark(Mark::End, window);
+        machine.run(USER + 0x200, &[NOP]);
+    }
+    let counts = machine.finish();
+    let found: Vec<(u64, u64)> = counts
+        .windows
+        .iter()
+        .map(|window| (window.number, window.totals(|_| true)[Class::Instructions]))
+        .collect();
+    // Behind the first mark an instruction is left, and in front of the second one.
+    assert_eq!(found, [(7, 2 * 2 + 3 * 2), (8, 2 + 3 * 2)]);
+    assert_eq!(counts.shortfall.nested_windows, 0);
+}
+
+#[test]
 fn descendants_are_own_and_strangers_are_not() {
     let mut machine = Machine::new(1);
     machine.switch(1, 2);

@@ -182,6 +182,14 @@ impl Plugin {
     }
 }
 
+/// Whether this is where a kernel that is not randomised maps memory one to one, above the first MiB:
+/// there are no devices, and asking QEMU would take a hundred times as long.
+fn is_direct_map(address: u64) -> bool {
+    const BASE: u64 = 0xffff_8880_0000_0000;
+    const END: u64 = 0xffff_c880_0000_0000;
+    (BASE + (1 << 20)..END).contains(&address)
+}
+
 /// The number of a block and of an instruction in it, in the word that QEMU hands back.
 fn pack(number: usize, index: usize) -> *mut c_void {
     std::ptr::without_provenance_mut(number << 16 | index & 0xffff)
@@ -242,6 +250,9 @@ extern "C" fn on_mark(_: c_uint, data: *mut c_void) {
 
 #[expect(unsafe_code, reason = "calls into QEMU")]
 extern "C" fn on_access(_: c_uint, info: u32, address: u64, data: *mut c_void) {
+    if is_direct_map(address) || !plugin().tracker.is_open() {
+        return;
+    }
     // SAFETY: `info` and `address` are those of this call-back; the handle lives as long.
     let device = unsafe {
         let place = ffi::qemu_plugin_get_hwaddr(info, address);

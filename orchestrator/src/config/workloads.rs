@@ -19,8 +19,6 @@ pub struct WorkloadUse {
     pub command: Option<CommandSpec>,
     /// Files that the command brings along.
     pub files: Vec<UserFile>,
-    /// Whether a suite brought it along.
-    pub suite: bool,
     /// Where it stands.
     pub spot: Spot,
 }
@@ -105,14 +103,14 @@ fn find(check: &mut Check<'_>, spot: Spot, name: &str) -> Option<&'static Worklo
 
 fn plain(info: &'static WorkloadInfo, spot: Spot) -> WorkloadUse {
     let params = info.params.iter().map(|param| (param.name, defaults(param))).collect();
-    WorkloadUse { info, params, command: None, files: Vec::new(), suite: false, spot }
+    WorkloadUse { info, params, command: None, files: Vec::new(), spot }
 }
 
 /// A suite is broad: it takes fewer values of a parameter than the workload alone does.
 fn of_suite(info: &'static WorkloadInfo, spot: Spot) -> WorkloadUse {
     let values = |param| parsed(param, info.suite_default(param));
     let params = info.params.iter().map(|param| (param.name, values(param))).collect();
-    WorkloadUse { params, suite: true, ..plain(info, spot) }
+    WorkloadUse { params, ..plain(info, spot) }
 }
 
 /// The values of a parameter that is not written.

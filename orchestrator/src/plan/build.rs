@@ -46,6 +46,6 @@ fn experiment(from: &Experiment, seed: u64) -> PlannedExperiment {
     };
     match from.terms.measure {
         Measure::Time => planned,
-        Measure::Instructions => exact::planned(planned, &from.workloads, &from.terms, seed),
+        Measure::Instructions => exact::planned(planned, &from.terms, seed),
     }
 }

@@ -1,8 +1,10 @@
-use kduel_protocol::{ExactMetric, ExactTerms as UsualTerms, TrialSpec, workload};
+use kduel_protocol::{
+    EXACT_WARMUP, EXACT_WINDOW_MS, EXACT_WINDOWS, ExactMetric, TrialSpec, workload,
+};
 
 use super::{Block, ExactTerms, PlannedExperiment};
 use crate::boot::qemu_args::ARCHITECTURES;
-use crate::config::{Terms, WorkloadUse};
+use crate::config::Terms;
 
 /// The seed of the first layout if none is given: the same in every run, so that a side that was
 /// booted once need not be booted again.
@@ -15,24 +17,17 @@ const SHIFT_WORKING: u8 = 2;
 const SHIFT_WAITING: u8 = 0;
 
 /// What an exact run does instead of a timed one: each side once per CPU model and seed.
-pub fn planned(
-    mut from: PlannedExperiment,
-    workloads: &[WorkloadUse],
-    terms: &Terms,
-    seed: u64,
-) -> PlannedExperiment {
+pub fn planned(mut from: PlannedExperiment, terms: &Terms, seed: u64) -> PlannedExperiment {
     let seeds = terms.exact.seeds.unwrap_or(1);
     let mut cpus = terms.exact.cpu.clone();
     if cpus.is_empty() {
         cpus.push(ARCHITECTURES[0].exact_cpu.to_owned());
     }
     for trial in &mut from.trials {
-        let suite = workloads.iter().any(|used| used.suite && used.info.name == trial.workload);
-        let usual = if suite { UsualTerms::SUITE } else { UsualTerms::ONE };
-        trial.warmup = terms.warmup.unwrap_or(usual.warmup);
-        trial.iterations = terms.iterations.unwrap_or(usual.windows);
+        trial.warmup = terms.warmup.unwrap_or(EXACT_WARMUP);
+        trial.iterations = terms.iterations.unwrap_or(EXACT_WINDOWS);
         if trial.min_interval_ns > 0 {
-            trial.min_interval_ns = u64::from(usual.window_ms) * 1_000_000;
+            trial.min_interval_ns = u64::from(EXACT_WINDOW_MS) * 1_000_000;
         }
     }
     let shift = terms.exact.shift.unwrap_or_else(|| shift_for(&from.trials));
@@ -74,7 +69,7 @@ mod tests {
         let mut from = plan(&["base", "patched"], 8).experiments.remove(0);
         from.trials = workloads.iter().map(|name| trial(0, name)).collect();
         from.trials[0].min_interval_ns = 1;
-        planned(from, &[], &Terms { exact: given, ..Terms::default() }, FIRST_SEED)
+        planned(from, &Terms { exact: given, ..Terms::default() }, FIRST_SEED)
     }
 
     #[test]

@@ -25,11 +25,13 @@ impl Tracker {
         if root.is_none() {
             self.shortfall.rootless_windows += 1;
         }
-        self.open = Some(Open {
-            number: guest.register(Register::Rdi).unwrap_or(u64::MAX),
-            root,
-            contexts: Vec::new(),
-            tallies: Vec::new(),
+        let window = guest.register(Register::Rdi).unwrap_or(u64::MAX);
+        self.open = Some(match self.paused.take_if(|paused| paused.number == window) {
+            Some(paused) => Open { root, ..paused },
+            None => {
+                self.keep_paused();
+                Open { number: window, root, contexts: Vec::new(), tallies: Vec::new() }
+            }
         });
         for other in 0..self.vcpus.len() {
             let serial = self.vcpus[other].task.map(|task| self.tasks.get(task).serial);
@@ -51,7 +53,7 @@ impl Tracker {
         }
     }
 
-    /// Closes the window in front of the mark.
+    /// Closes the window in front of the mark; the same number opens it again.
     pub(super) fn end(&mut self, vcpu: usize, number: usize, index: usize, guest: &mut impl Guest) {
         let Some(mut open) = self.open.take() else {
             self.shortfall.nested_windows += 1;
@@ -61,6 +63,12 @@ impl Tracker {
             self.shortfall.nested_windows += 1;
         }
         open.tallies[self.vcpus[vcpu].tally].correct(number, index, -1);
+        self.paused = Some(open);
+    }
+
+    /// Nothing more comes to the window that was closed last.
+    fn keep_paused(&mut self) {
+        let Some(open) = self.paused.take() else { return };
         let parts = open.contexts.iter().zip(&open.tallies);
         let mut contexts: Vec<ContextRecord> =
             parts.map(|(context, tally)| self.record(*context, tally)).collect();
@@ -94,6 +102,7 @@ impl Tracker {
 
     /// Everything that the file holds; blocks that no window executed are left out.
     pub(super) fn counts(mut self) -> Counts {
+        self.keep_paused();
         let mut numbers = BTreeMap::new();
         for window in &self.windows {
             for count in window.contexts.iter().flat_map(|c| &c.blocks) {

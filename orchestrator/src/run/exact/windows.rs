@@ -143,7 +143,7 @@ fn refused(result: &BootResult, trial: &TrialSpec) -> Option<Failure> {
     if told == 0 && counted == 0 {
         return None;
     }
-    if counted < told || counted == 0 {
+    if counted != told {
         let title = format!("{told} iterations were told and {counted} of them counted");
         return Some(
             Failure::new(FailureClass::OutputMalformed, title)
@@ -280,6 +280,9 @@ mod tests {
         };
         assert!(join(&counts, 10.0).title.contains("too short"));
         assert!(join(&Counts::default(), 200_000.0).title.contains("0 of them counted"));
+        let mut twice = counts;
+        twice.windows.extend(twice.windows.clone());
+        assert!(join(&twice, 200_000.0).title.contains("2 of them counted"));
     }
 
     #[test]
