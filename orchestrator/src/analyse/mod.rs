@@ -23,4 +23,4 @@ pub use failures::FailureGroup;
 pub use margin::default_margin;
 pub use run::{Analysis, PairCount, analyse, count_pairs};
 pub use self_test::{record_difference, self_test};
-pub use sides::{SideSummary, cmdline_words, sides_same};
+pub use sides::{ExactGuest, SideSummary, cmdline_words, sides_same};

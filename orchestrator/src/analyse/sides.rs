@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kduel_protocol::{Facts, KnobKind, KnobReading};
 use serde::{Deserialize, Serialize};
@@ -33,9 +33,23 @@ pub struct SideSummary {
     pub ready_ms: Option<f64>,
     /// Boots and trials that failed, alike ones together.
     pub failures: Vec<FailureGroup>,
-    /// What decided the bits of the first completed boot of an exact run.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub exact: Option<Box<ExactBoot>>,
+    /// In an exact run the first completed boot on each CPU model.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub exact: Vec<ExactGuest>,
+}
+
+/// A boot of an exact run, and the processor as the guest saw it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ExactGuest {
+    /// What decided its bits.
+    pub boot: ExactBoot,
+    /// Whether the kernel keeps its lock prefixes: `live`, or not.
+    pub smp_alternatives: Option<String>,
+    /// By name, what the kernel says of each.
+    pub vulnerabilities: BTreeMap<String, String>,
+    /// As the kernel names them, sorted.
+    pub features: Vec<String>,
 }
 
 /// Sums up the boots of `side`. `records` may hold other sides and experiments.
@@ -63,8 +77,25 @@ pub(super) fn summarise(
         not_idle: results().filter(|result| !result.idle).count(),
         ready_ms: kduel_stats::median(&ready).ok(),
         failures: group_failures(experiment, &own),
-        exact: own.iter().find(|record| result(record).is_some()).and_then(|r| r.exact.clone()),
+        exact: exact_guests(&own),
     }
+}
+
+fn exact_guests(own: &[&BootRecord]) -> Vec<ExactGuest> {
+    let mut guests: Vec<ExactGuest> = Vec::new();
+    for record in own {
+        let (Some(boot), Some(result)) = (&record.exact, result(record)) else { continue };
+        if guests.iter().all(|known| known.boot.cpu != boot.cpu) {
+            let facts = &result.facts;
+            guests.push(ExactGuest {
+                boot: ExactBoot::clone(boot),
+                smp_alternatives: facts.settings.get("smp-alternatives").cloned(),
+                vulnerabilities: facts.vulnerabilities.clone(),
+                features: facts.cpu_flags.clone(),
+            });
+        }
+    }
+    guests
 }
 
 /// The result of a completed boot.

@@ -4,12 +4,11 @@ use kduel_protocol::{ExactMetric, workload};
 
 use crate::analyse::{Comparison, CountPair, ExactFinding, ExactWord, SideSummary, Verdict};
 use crate::collect::ExactBoot;
-use crate::plan::PlannedExperiment;
 use crate::text::count;
 
-use super::Report;
 use super::number::{interval, margin, percent, quantity, signed_percent};
 use super::page::{Page, Span};
+use super::{Report, processor};
 
 /// With more comparisons than this only those that changed are shown.
 const SHOWN_IN_FULL: usize = 8;
@@ -110,55 +109,11 @@ fn machine(page: &mut Page, report: &Report<'_>) {
             terms.shift
         );
         page.paragraph("CPU:     ", [line.into()]);
-        read_back(page, report, experiment);
+        processor::read_back(page, report, experiment);
     }
     for (lead, line) in ["limits:  ", "         "].iter().zip(LIMITS) {
         page.paragraph(lead, [line.into()]);
     }
-}
-
-/// What the guests say of their processor; once if they agree.
-fn read_back(page: &mut Page, report: &Report<'_>, experiment: &PlannedExperiment) {
-    let own = report.analysis.sides.iter().filter(|side| side.experiment == experiment.name);
-    let sides: Vec<&SideSummary> = own.filter(|side| side.facts.is_some()).collect();
-    let mut told: Vec<(String, Vec<&str>)> = Vec::new();
-    for side in &sides {
-        let Some(facts) = &side.facts else { continue };
-        let features = facts.cpu_flags.join(" ");
-        let affected: Vec<String> = facts
-            .vulnerabilities
-            .iter()
-            .filter(|(_, state)| !state.starts_with("Not affected"))
-            .map(|(name, state)| format!("{name}: {state}"))
-            .collect();
-        let smp = facts.settings.get("smp-alternatives").map_or("unknown", String::as_str);
-        let cpu = side.exact.as_ref().map_or("unknown CPU", |exact| &exact.cpu);
-        let line = format!(
-            "on {cpu}: SMP alternatives {smp}; vulnerabilities {}; features {features}",
-            if affected.is_empty() { "none".to_owned() } else { affected.join("; ") }
-        );
-        match told.iter_mut().find(|(known, _)| *known == line) {
-            Some((_, names)) => names.push(&side.name),
-            None => told.push((line, vec![&side.name])),
-        }
-    }
-    for (cpu, features) in dropped(&sides) {
-        page.paragraph("         ", [format!("{cpu} without {features}: TCG lacks them").into()]);
-    }
-    for (line, names) in &told {
-        let who = if names.len() == sides.len() { "guests".to_owned() } else { names.join(", ") };
-        page.paragraph("         ", [format!("{who} {line}").into()]);
-    }
-}
-
-/// By CPU model, the features that its name promises and QEMU's translator does not have.
-fn dropped(sides: &[&SideSummary]) -> Vec<(String, String)> {
-    let exact = sides.iter().filter_map(|side| side.exact.as_ref());
-    let lacking = exact.filter(|exact| !exact.dropped.is_empty());
-    let mut lines: Vec<(String, String)> =
-        lacking.map(|exact| (exact.cpu.clone(), exact.dropped.join(", "))).collect();
-    lines.dedup();
-    lines
 }
 
 /// `patched has 20.0 % more instructions, 146476 to 175772 per fork+exit; …`.
@@ -274,12 +229,13 @@ fn table(page: &mut Page, title: &str, pairs: &[CountPair]) {
 
 /// Sides that were not booted for this run.
 pub(super) fn cached(report: &Report<'_>) -> Vec<String> {
-    let sides = &report.analysis.sides;
-    let line = |side: &SideSummary, exact: &ExactBoot| {
-        exact
-            .cached
-            .as_ref()
-            .map(|run| format!("{}: cached, the same guest was booted in run {run}", side.name))
+    let sides = report.analysis.sides.iter();
+    let guests = sides.flat_map(|side| side.exact.iter().map(move |guest| (side, &guest.boot)));
+    let line = |(side, exact): (&SideSummary, &ExactBoot)| {
+        let run = exact.cached.as_ref()?;
+        Some(format!("{}: cached, the same guest was booted in run {run}", side.name))
     };
-    sides.iter().filter_map(|side| line(side, side.exact.as_ref()?)).collect()
+    let mut lines: Vec<String> = guests.filter_map(line).collect();
+    lines.dedup();
+    lines
 }

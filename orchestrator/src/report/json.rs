@@ -2,8 +2,8 @@ use kduel_protocol::{Better, KnobReading};
 use serde::Serialize;
 
 use crate::analyse::{
-    Comparison, CountPair, DistributionSummary, ExactFinding, ExactWord, SideSummary, Verdict,
-    cmdline_words,
+    Comparison, CountPair, DistributionSummary, ExactFinding, ExactGuest, ExactWord, SideSummary,
+    Verdict, cmdline_words,
 };
 use crate::boot::Accel;
 use crate::fault::Fault;
@@ -160,8 +160,9 @@ struct SideJson {
     completed: usize,
     ready_ms: Option<f64>,
     failures: Vec<FailureJson>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    guest: Option<GuestJson>,
+    /// In exact runs, one per CPU model.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    guests: Vec<GuestJson>,
 }
 
 /// What an exact guest was made of.
@@ -179,20 +180,20 @@ struct GuestJson {
     smp_alternatives: Option<String>,
 }
 
-fn guest(side: &SideSummary) -> Option<GuestJson> {
-    let (exact, facts) = (side.exact.as_ref()?, side.facts.as_ref()?);
+fn guest(guest: &ExactGuest) -> GuestJson {
+    let exact = &guest.boot;
     let safe = |(name, value): (&String, &String)| (escape(name), escape(value));
-    Some(GuestJson {
+    GuestJson {
         identity: exact.identity.clone(),
         cpu: exact.cpu.clone(),
         shift: exact.shift,
         seed: exact.seed,
         cached: exact.cached.clone(),
         dropped_features: exact.dropped.iter().map(|feature| escape(feature)).collect(),
-        vulnerabilities: facts.vulnerabilities.iter().map(safe).collect(),
-        features: facts.cpu_flags.iter().map(|flag| escape(flag)).collect(),
-        smp_alternatives: facts.settings.get("smp-alternatives").map(|state| escape(state)),
-    })
+        vulnerabilities: guest.vulnerabilities.iter().map(safe).collect(),
+        features: guest.features.iter().map(|flag| escape(flag)).collect(),
+        smp_alternatives: guest.smp_alternatives.as_deref().map(escape),
+    }
 }
 
 fn side(report: &Report<'_>, side: &SideSummary) -> SideJson {
@@ -214,7 +215,7 @@ fn side(report: &Report<'_>, side: &SideSummary) -> SideJson {
         completed: side.completed,
         ready_ms: side.ready_ms,
         failures: side.failures.iter().map(failure).collect(),
-        guest: guest(side),
+        guests: side.exact.iter().map(guest).collect(),
     }
 }
 

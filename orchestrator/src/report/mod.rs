@@ -4,6 +4,7 @@ mod exact;
 mod json;
 pub mod number;
 mod page;
+mod processor;
 mod series;
 mod sides;
 #[cfg(test)]
