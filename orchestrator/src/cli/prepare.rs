@@ -283,7 +283,8 @@ pub(super) fn exact_rig(
         symbols: environment.symbols_dir(),
         known: KnownBoots::new(environment.known_dir()),
         use_known: true,
-        at_once: std::thread::available_parallelism().map_or(1, usize::from),
+        // One more than there are processors: the short boot that repeats the first trial overlaps.
+        at_once: std::thread::available_parallelism().map_or(1, usize::from) + 1,
     })
 }
 
