@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use kduel::cli::args::{RunArgs, RunOptions};
 use kduel::config::{Diagnostics, Environment, Loaded, load};
-use kduel::plan::{Plan, build, series_label};
+use kduel::plan::{Measure, Plan, build, series_label};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -142,13 +142,13 @@ fn example() -> PathBuf {
 
 #[test]
 fn the_example_holds_what_the_demo_needs() {
-    let plan = plan_in(Path::new("/"), &["-f", example().to_str().unwrap(), "demo", "--quick"]);
+    let plan = plan_in(Path::new("/"), &["-f", example().to_str().unwrap(), "demo"]);
     let demo = &plan.experiments[0];
     let sides: Vec<_> = demo.sides.iter().map(|side| side.name.as_str()).collect();
     assert_eq!(sides, ["base", "patched", "dynmods"]);
     assert_eq!(demo.sides[2].knobs.mount["cgroup2"], "favordynmods");
-    assert_eq!(demo.blocks.len(), 6);
-    assert!(plan.quick);
+    assert_eq!(plan.measure, Measure::Instructions);
+    assert_eq!(demo.blocks.len(), 1);
 }
 
 /// The other parser of the workspace reads the same words from the example.
@@ -156,7 +156,7 @@ fn the_example_holds_what_the_demo_needs() {
 fn the_example_is_what_serde_yaml_reads() {
     let text = std::fs::read_to_string(example()).unwrap();
     let read: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
-    let plan = plan_in(Path::new("/"), &["-f", example().to_str().unwrap()]);
+    let plan = plan_in(Path::new("/"), &["-f", example().to_str().unwrap(), "--measure", "time"]);
     let experiments = read["experiments"].as_mapping().unwrap();
     for (planned, (name, body)) in plan.experiments.iter().zip(experiments) {
         assert_eq!(Some(planned.name.as_str()), name.as_str());
@@ -172,7 +172,7 @@ fn the_example_is_what_serde_yaml_reads() {
 fn the_plan_of_the_example_is_shown() {
     let plan = plan_in(
         Path::new("/"),
-        &["-f", example().to_str().unwrap(), "demo", "cgroup-move", "numa"],
+        &["-f", example().to_str().unwrap(), "demo", "cgroup-move", "numa", "--measure", "time"],
     );
     let shown = kduel::cli::plan::render(&plan, kduel::boot::Accel::Tcg, &|experiment, side| {
         vec!["qemu".to_owned(), "-name".to_owned(), format!("{} {}", experiment.name, side.name)]

@@ -106,20 +106,22 @@ fn select(check: &mut Check<'_>, named: Vec<Named>, selected: &[(String, Spot)])
 /// One run has one measure, and one way to look at its data.
 fn together(check: &mut Check<'_>, root: &Node, experiments: &[Experiment]) {
     let Some(first) = experiments.first() else { return };
-    for other in &experiments[1..] {
-        let (what, hint) = if other.terms.measure != first.terms.measure {
-            ("measure", "select experiments of one measure, or give --measure time")
-        } else if other.terms.quick != first.terms.quick {
-            ("`quick`", "select them one by one, or give --quick")
-        } else {
-            continue;
-        };
+    let kinds: [(&str, &str, fn(&Experiment, &Experiment) -> bool); 2] = [
+        ("measure", "select experiments of one measure, or give --measure time", |a, b| {
+            a.terms.measure != b.terms.measure
+        }),
+        ("`quick`", "select them one by one, or give --quick", |a, b| {
+            a.terms.quick != b.terms.quick
+        }),
+    ];
+    for (what, hint, differ) in kinds {
+        let Some(other) = experiments.iter().find(|other| differ(first, other)) else { continue };
         let message = format!(
             "experiments `{}` and `{}` differ in {what}, and one run has one",
             first.name, other.name
         );
         let spot = place(root, &other.name).unwrap_or(root.spot);
-        check.advise(spot, message, hint);
+        return check.advise(spot, message, hint);
     }
 }
 
