@@ -1,7 +1,7 @@
 //! `kduel annotate`: the executed code of a function with exact counts.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use clap::ValueEnum;
@@ -18,7 +18,7 @@ use crate::config::Environment;
 use crate::exit_code;
 use crate::fault::{Failure, FailureClass};
 use crate::plan::{PlannedExperiment, PlannedSide};
-use crate::provision::sha256_of;
+use crate::provision::{DebugInfo, sha256_of};
 use crate::report::{annotation_html, annotation_text};
 use crate::text::escape;
 
@@ -53,6 +53,9 @@ pub struct AnnotateArgs {
     /// Count what others than the workload's own tasks executed, too.
     #[arg(long)]
     all: bool,
+    /// Name the lines of the source by this file's debug information; may be given for each kernel.
+    #[arg(long, value_name = "FILE")]
+    vmlinux: Vec<PathBuf>,
     /// As what.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -74,7 +77,10 @@ enum Format {
 /// The run has no profile, or the function is not in it; says what is near.
 pub fn run(args: &AnnotateArgs, environment: &Environment) -> Result<u8, CliError> {
     let stored = StoredRun::open(&environment.runs_dir(), &args.run)?;
-    let annotation = find(args, &stored, environment)?;
+    let mut annotation = find(args, &stored, environment)?;
+    for path in &args.vmlinux {
+        add_sources(&mut annotation, path)?;
+    }
     emit(&match args.format {
         Format::Text => annotation_text(&annotation, look()),
         Format::Html => annotation_html(&annotation),
@@ -174,6 +180,31 @@ fn symbols(
 fn symbols_file(environment: &Environment, image: &str, initramfs: &str) -> PathBuf {
     let key = sha256_of(format!("{image} {initramfs}").as_bytes());
     environment.symbols_dir().join(format!("{key}.kallsyms"))
+}
+
+/// Names the lines of the source on every side whose kernel has the build id of the file.
+fn add_sources(annotation: &mut Annotation, path: &Path) -> Result<(), Failure> {
+    let info = DebugInfo::read(path)?;
+    let mut fits = false;
+    for side in &mut annotation.sides {
+        if side.build_id.as_ref() == Some(&info.build_id) {
+            fits = true;
+            if let Some(listing) = &mut side.listing {
+                listing.find_sources(|address| info.line(address));
+            }
+        }
+    }
+    if fits {
+        return Ok(());
+    }
+    let title =
+        format!("{} is of none of the kernels: its build id is {}", path.display(), info.build_id);
+    let of = annotation.sides.iter().map(|side| {
+        format!("side {} has {}", side.name, side.build_id.as_deref().unwrap_or("none"))
+    });
+    Err(of
+        .fold(Failure::new(FailureClass::Usage, title), Failure::detail)
+        .hint("wanted is the vmlinux that the side's kernel was made from"))
 }
 
 fn unanswered(function: &str, run: &str, why: Unanswered) -> CliError {

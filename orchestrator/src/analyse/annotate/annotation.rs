@@ -39,6 +39,13 @@ impl SideInput<'_> {
             .collect()
     }
 
+    fn build_id(&self) -> Option<String> {
+        self.boots.iter().find_map(|(record, _)| match &record.outcome {
+            BootOutcome::Completed(result) => result.facts.build_id.clone(),
+            BootOutcome::Failed(_) => None,
+        })
+    }
+
     fn listings(&self, wanted: &Wanted, trial: &TrialSpec, scope: Scope) -> Vec<Listing> {
         let boots = self.boots_of(trial);
         let functions = self.names.find(wanted);
@@ -83,6 +90,8 @@ pub struct AnnotatedSide {
     pub name: String,
     /// Its kernel's release.
     pub release: String,
+    /// Its kernel's GNU build id, lower-case hex, as the guest told it.
+    pub build_id: Option<String>,
     /// Absent if the kernel has no such function; without code if it was never executed.
     pub listing: Option<Listing>,
 }
@@ -168,6 +177,7 @@ fn choose(
     Some(AnnotatedSide {
         name: side.name.to_owned(),
         release: side.release.to_owned(),
+        build_id: side.build_id(),
         listing: listings.pop(),
     })
 }
