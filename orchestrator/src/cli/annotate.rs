@@ -253,3 +253,155 @@ fn unanswered(function: &str, run: &str, why: Unanswered) -> CliError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::analyse::annotate::testing::{fixture, read};
+    use crate::boot::Accel;
+    use crate::collect::testing::plan;
+    use crate::collect::{ExactBoot, KernelIdentity, RunFolder, RunInfo};
+    use crate::plan::{Measure, series_label};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: AnnotateArgs,
+    }
+
+    /// A stored run with the fixture's counts, and an environment with its symbols.
+    struct Stored {
+        folder: tempfile::TempDir,
+        environment: Environment,
+    }
+
+    impl Stored {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let environment = Environment::below(folder.path());
+            let mut plan = plan(&["a", "b"], 1);
+            plan.measure = Measure::Instructions;
+            plan.experiments[0].blocks[0].cpu = Some("Westmere-v1".into());
+            let mut info = RunInfo::new(Accel::Tcg, vec!["kduel".into()]);
+            std::fs::create_dir_all(environment.symbols_dir()).unwrap();
+            for side in &mut plan.experiments[0].sides {
+                side.kernel_name = format!("kernel-{}", side.name);
+                let kernel = KernelIdentity {
+                    release: format!("release-{}", side.name),
+                    origin: String::new(),
+                    image_sha256: side.name.clone(),
+                    initramfs_sha256: String::new(),
+                };
+                let symbols = symbols_file(&environment, &kernel.image_sha256, "");
+                std::fs::write(symbols, read(&format!("{}.kallsyms", side.name))).unwrap();
+                info.kernels.insert(side.kernel_name.clone(), kernel);
+            }
+            std::fs::create_dir_all(environment.runs_dir()).unwrap();
+            let mut run = RunFolder::create(&environment.runs_dir(), &plan, info).unwrap();
+            for mut record in fixture().records {
+                let symbols = sha256_of(&read(&format!("{}.kallsyms", record.side)));
+                let inputs = [("symbols".to_owned(), symbols)].into();
+                let cpu = "Westmere-v1".to_owned();
+                record.exact = Some(Box::new(ExactBoot { inputs, cpu, ..ExactBoot::default() }));
+                let counts = read(&format!("{}.counts", record.side));
+                run.write_counts(&record.boot, &counts).unwrap();
+                run.append(&record).unwrap();
+            }
+            Self { folder, environment }
+        }
+
+        fn find(&self, words: &[&str]) -> Result<Annotation, CliError> {
+            let args = Line::parse_from([&["annotate"], words].concat()).args;
+            let stored = StoredRun::open(&self.environment.runs_dir(), &args.run)?;
+            let mut annotation = find(&args, &stored, &self.environment)?;
+            for path in &args.vmlinux {
+                add_sources(&mut annotation, path)?;
+            }
+            Ok(annotation)
+        }
+
+        fn refuses(&self, words: &[&str], code: u8, parts: &[&str]) {
+            let error = self.find(words).err().unwrap();
+            let text = error.to_string();
+            assert_eq!(error.exit_code(), code, "{text}");
+            assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+        }
+
+        /// Changes every file below the folder with that ending.
+        fn change(&self, ending: &str, change: impl Fn(&Path)) {
+            let mut folders = vec![self.folder.path().to_owned()];
+            while let Some(folder) = folders.pop() {
+                for entry in std::fs::read_dir(folder).unwrap() {
+                    let path = entry.unwrap().path();
+                    if path.is_dir() && !path.is_symlink() {
+                        folders.push(path);
+                    } else if path.to_string_lossy().ends_with(ending) {
+                        change(&path);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_stored_run_is_read_and_asked() {
+        let stored = Stored::new();
+        let annotation = stored.find(&["pgd_alloc"]).unwrap();
+        let sides: Vec<_> = annotation.sides.iter().map(|s| s.release.as_str()).collect();
+        assert_eq!(sides, ["release-a", "release-b"]);
+        assert_eq!(
+            annotation.workload,
+            series_label(&crate::collect::testing::trial(0, "fork-exit"))
+        );
+        assert_eq!(stored.find(&["pgd_alloc", "--side", "b"]).unwrap().sides.len(), 1);
+        let calls =
+            |words: &[&str]| stored.find(words).unwrap().sides[0].listing.as_ref().unwrap().calls;
+        assert!(calls(&["kmem_cache_free", "--all"]) > calls(&["kmem_cache_free"]));
+    }
+
+    #[test]
+    fn wrong_questions_are_refused_with_what_would_be_right() {
+        let stored = Stored::new();
+        stored.refuses(
+            &["pgd_aloc"],
+            exit_code::USAGE,
+            &["has a function `pgd_aloc`", "there is `pgd_alloc`"],
+        );
+        stored.refuses(&["x\u{1b}[2J"], exit_code::USAGE, &["`x\\x1b[2J`", "only functions that"]);
+        stored.refuses(&["_raw_spin_lock"], exit_code::NOTHING_SELECTED, &["was never executed"]);
+        stored.refuses(&["pgd_alloc", "--side", "c"], exit_code::USAGE, &["no side `c`"]);
+        stored.refuses(
+            &["pgd_alloc", "-w", "forkexit"],
+            exit_code::USAGE,
+            &["did you mean `fork-exit`?"],
+        );
+        stored.refuses(&["pgd_alloc", "--cpu", "max"], exit_code::USAGE, &["no CPU model `max`"]);
+        let own = std::env::current_exe().unwrap();
+        let words = ["pgd_alloc", "--vmlinux", own.to_str().unwrap()];
+        stored.refuses(&words, exit_code::USAGE, &["is of none of the kernels", "side a has 1000"]);
+    }
+
+    #[test]
+    fn damaged_stores_are_told() {
+        let stored = Stored::new();
+        stored.change(".kallsyms", |path| std::fs::write(path, "ffff T x\n").unwrap());
+        stored.refuses(&["pgd_alloc"], exit_code::RIG, &["symbols of side a have changed"]);
+        stored.change(".kallsyms", |path| std::fs::remove_file(path).unwrap());
+        stored.refuses(&["pgd_alloc"], exit_code::RIG, &["symbols of side a are gone"]);
+        let stored = Stored::new();
+        // The first record is the header: tag, length, then the version's major number.
+        stored.change(".counts", |path| {
+            let mut bytes = std::fs::read(path).unwrap();
+            bytes[13] = 0;
+            let end = 13 + usize::from(bytes[9]);
+            let sum = crc32c::crc32c(&bytes[8..end]);
+            bytes[end..end + 4].copy_from_slice(&sum.to_le_bytes());
+            std::fs::write(path, bytes).unwrap();
+        });
+        stored.refuses(&["pgd_alloc"], exit_code::RIG, &["have format 0", "run it again"]);
+        stored.change(".counts", |path| std::fs::remove_file(path).unwrap());
+        stored.refuses(&["pgd_alloc"], exit_code::RIG, &["failed to read", ".counts"]);
+    }
+}

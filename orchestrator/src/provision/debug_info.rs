@@ -62,6 +62,8 @@ impl DebugInfo {
 
     /// `kernel/fork.c:2034`: the line that the instruction at an address was made from.
     pub fn line(&self, address: u64) -> Option<String> {
+        // The library adds one to what it looks up.
+        address.checked_add(1)?;
         let location = self.lines.find_location(address).ok()??;
         Some(format!("{}:{}", in_tree(location.file?), location.line?))
     }
@@ -89,7 +91,7 @@ fn in_tree(path: &str) -> &str {
     let starts = path.match_indices('/').map(|(slash, _)| slash + 1);
     let is_top =
         |start: &usize| TOP.contains(&path[*start..].split('/').next().unwrap_or_default());
-    // The last `include` of `arch/x86/include/asm` is none; the first of all is the tree's.
+    // The first that is one: `include` in `arch/x86/include/asm` is no top folder.
     let begins_with_top = is_top(&0) && !path.starts_with('/');
     let start = if begins_with_top { Some(0) } else { starts.into_iter().find(is_top) };
     &path[start.unwrap_or(0)..]
@@ -120,7 +122,7 @@ mod tests {
         assert_eq!(info.build_id.len(), 40);
         let line = info.line(symbol.address()).unwrap();
         assert!(line.contains("provision/debug_info.rs:"), "{line}");
-        assert_eq!(info.line(1), None);
+        assert_eq!(info.line(u64::MAX), None);
     }
 
     #[test]

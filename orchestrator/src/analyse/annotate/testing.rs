@@ -9,7 +9,8 @@ use super::{Annotation, Boot, Names, Question, Scope, SideInput, Unanswered, Wan
 use crate::collect::testing::{completed, trial};
 use crate::collect::{BootOutcome, BootRecord, WindowCounts};
 
-fn read(file: &str) -> Vec<u8> {
+/// A file of the fixture: `a.counts`, `a.kallsyms`.
+pub fn read(file: &str) -> Vec<u8> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/annotate"));
     std::fs::read(folder.join(file)).unwrap()
 }
@@ -36,7 +37,8 @@ pub fn boot<'a>(counts: &'a Counts, side: &str) -> Boot<'a> {
 
 /// Everything that a question needs.
 pub struct Fixture {
-    records: Vec<BootRecord>,
+    /// Of each side.
+    pub records: Vec<BootRecord>,
     counts: Vec<Counts>,
     /// Of each side.
     pub names: Vec<Rc<Names>>,
