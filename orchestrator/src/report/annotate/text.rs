@@ -88,14 +88,10 @@ impl<'a> Code<'a> {
         let heads: Vec<String> =
             self.names.iter().map(|name| name.chars().take(9).collect()).collect();
         if let [base, value] = &heads[..] {
+            let key =
+                format!("- only {base}, + only {value}, ~ the same in {value} with other operands");
+            page.paragraph("", [key.into()]);
             page.line(&self.lead(' ', Some(base), Some(value), ""));
-            page.paragraph(
-                "",
-                [format!(
-                    "(- only {base}, + only {value}, ~ the same in {value} with other operands)"
-                )
-                .into()],
-            );
         } else {
             page.line(&self.lead(' ', heads.first().map(String::as_str), None, ""));
         }
