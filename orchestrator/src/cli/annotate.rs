@@ -33,7 +33,7 @@ Examples:
   kduel annotate do_exit --format html > do_exit.html
 
 Shown is what was executed, as it was in memory then; the number before an instruction says how
-often it was executed per operation. Bytes that were never executed are left out and counted.")]
+often it was executed per operation. Bytes that were not executed are left out and counted.")]
 pub struct AnnotateArgs {
     /// A function of the kernel or a module; NAME@ADDRESS where there are several of one name.
     #[arg(value_name = "FUNCTION")]

@@ -187,7 +187,7 @@ impl AnnotatedSide {
         let name = &self.name;
         match &self.listing {
             None => Some(format!("{name} has no function of this name")),
-            Some(listing) if listing.code.is_empty() => Some(format!("{name} never executed it")),
+            Some(listing) if listing.code.is_empty() => Some(format!("{name} did not execute it")),
             Some(listing) if listing.is_rewritten() => {
                 let what = "the kernel rewrote some of it between executions";
                 Some(format!("{name}: {what}; both forms are shown, each with its own count"))

@@ -25,7 +25,7 @@ pub(super) fn per_operation(listing: &Listing, number: u64) -> String {
     ratio(number, listing.operations)
 }
 
-/// Instructions per call; absent if its beginning was never executed.
+/// Instructions per call; absent if its beginning was not executed.
 pub(super) fn per_call(listing: &Listing) -> Option<String> {
     (listing.calls > 0).then(|| ratio(listing.instructions, listing.calls))
 }
@@ -99,18 +99,18 @@ fn signed(difference: f64, change: f64) -> String {
     format!("{sign}{} ({})", number::quantity(difference, "1"), number::signed_percent(change))
 }
 
-/// `212 bytes never executed`, of one side or both.
+/// `212 bytes not executed`, of one side or both.
 pub(super) fn gap(bytes: &[Option<u64>], names: &[&str]) -> String {
     let size = |bytes: u64| count(usize::try_from(bytes).unwrap_or(usize::MAX), "byte");
     let present: Vec<(u64, &str)> =
         bytes.iter().zip(names).filter_map(|(b, name)| Some(((*b)?, *name))).collect();
     match &present[..] {
-        [(bytes, _)] if names.len() < 2 => format!("{} never executed", size(*bytes)),
-        [(a, _), (b, _)] if a == b => format!("{} never executed", size(*a)),
+        [(bytes, _)] if names.len() < 2 => format!("{} not executed", size(*bytes)),
+        [(a, _), (b, _)] if a == b => format!("{} not executed", size(*a)),
         each => {
             let each: Vec<String> =
                 each.iter().map(|(bytes, name)| format!("{} of {name}", size(*bytes))).collect();
-            format!("{} never executed", each.join(", "))
+            format!("{} not executed", each.join(", "))
         }
     }
 }
