@@ -51,9 +51,13 @@ fn the_doctor_answers_in_json() {
 #[test]
 fn help_fits_eighty_columns_and_version_is_said() {
     let sandbox = Sandbox::new();
-    for arguments in
-        [&["--help"][..], &["run", "--help"], &["runs", "--help"], &["report", "--help"]]
-    {
+    for arguments in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["runs", "--help"],
+        &["report", "--help"],
+        &["annotate", "--help"],
+    ] {
         sandbox.says(arguments).ends_with(0).is_plain_text();
     }
     sandbox.says(&["--version"]).ends_with(0).reports(&["kduel 0."]);

@@ -175,3 +175,14 @@ fn two_kduels_do_not_write_one_run() {
     collected.ends_with(0).reports(&["removed 0 runs"]);
     assert!(run.is_dir());
 }
+
+#[test]
+fn a_timed_run_has_no_profile_to_annotate() {
+    let sandbox = Sandbox::new();
+    sandbox.says(&["annotate", "do_exit"]).ends_with(2).tells(&["there is no run"]);
+    sandbox.ad_hoc("{}", &[]);
+    sandbox
+        .says(&["annotate", "do_exit"])
+        .ends_with(2)
+        .tells(&["it is a timed run", "--measure instructions"]);
+}

@@ -24,4 +24,5 @@ pub use file::{
 };
 pub use hooks::Hooks;
 pub use symbols::{Symbol, Symbols, SymbolsError};
+pub use tally::Executed;
 pub use tracker::{Guest, Register, Tracker};

@@ -16,6 +16,15 @@ pub(crate) struct Count {
     pub empty: u64,
 }
 
+/// How often an instruction was executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Executed {
+    /// As hardware counts it: a string instruction that repeats once.
+    pub done: u64,
+    /// Steps of a string instruction; zero for every other one.
+    pub steps: u64,
+}
+
 /// Counts of every block in one context.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
@@ -66,27 +75,40 @@ pub(crate) fn add_block(
     count: Count,
     corrections: &[(usize, i64)],
 ) {
-    let mut reached = count.executions.cast_signed();
-    let end = block.instructions.len().saturating_sub(1);
-    for (index, instruction) in block.instructions.iter().enumerate() {
-        reached +=
-            corrections.iter().filter(|(from, _)| *from == index).map(|(_, by)| by).sum::<i64>();
-        let begun = reached.max(0).cast_unsigned();
-        let done = if index == end { begun.saturating_sub(count.unfinished) } else { begun };
+    for (instruction, executed) in
+        block.instructions.iter().zip(executed(block, count, corrections))
+    {
+        let Executed { done, steps } = executed;
         totals[Class::Instructions] += done;
         totals[Class::Loads] += done * u64::from(instruction.loads);
         totals[Class::Stores] += done * u64::from(instruction.stores);
         for class in &instruction.classes {
             totals[*class] += done;
         }
-        if instruction.step_bytes > 0 {
-            let steps = match instruction.repeats {
-                Repeats::No => done,
-                Repeats::Counted => count.unfinished,
-                Repeats::Compared => begun.saturating_sub(count.empty),
-            };
-            totals[Class::StringIterations] += steps;
-            totals[Class::StringBytes] += steps * u64::from(instruction.step_bytes);
-        }
+        totals[Class::StringIterations] += steps;
+        totals[Class::StringBytes] += steps * u64::from(instruction.step_bytes);
     }
+}
+
+/// How often each instruction of a block was executed, in order.
+pub(crate) fn executed<'a>(
+    block: &'a Block,
+    count: Count,
+    corrections: &'a [(usize, i64)],
+) -> impl Iterator<Item = Executed> + 'a {
+    let mut reached = count.executions.cast_signed();
+    let end = block.instructions.len().saturating_sub(1);
+    block.instructions.iter().enumerate().map(move |(index, instruction)| {
+        reached +=
+            corrections.iter().filter(|(from, _)| *from == index).map(|(_, by)| by).sum::<i64>();
+        let begun = reached.max(0).cast_unsigned();
+        let done = if index == end { begun.saturating_sub(count.unfinished) } else { begun };
+        let steps = match instruction.repeats {
+            _ if instruction.step_bytes == 0 => 0,
+            Repeats::No => done,
+            Repeats::Counted => count.unfinished,
+            Repeats::Compared => begun.saturating_sub(count.empty),
+        };
+        Executed { done, steps }
+    })
 }

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand.
 
 mod add;
+mod annotate;
 pub mod args;
 mod doctor;
 mod error;
@@ -69,6 +70,8 @@ enum Command {
     Runs(runs::RunsArgs),
     /// Print the report of a stored run again.
     Report(report::ReportArgs),
+    /// Show the executed code of a function with exact counts, both sides as a diff.
+    Annotate(annotate::AnnotateArgs),
     /// Do a stored exact run again and compare every bit.
     Verify(verify::VerifyArgs),
     /// Add one more side to a stored exact run.
@@ -120,6 +123,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError>
         }
         Command::Runs(args) => Ok(runs::run(&args, &environment.runs_dir())?),
         Command::Report(args) => Ok(report::run(&args, &environment.runs_dir())?),
+        Command::Annotate(args) => annotate::run(&args, environment),
         Command::Verify(args) => verify::run(&args, environment),
         Command::Add(args) => add::run(&args, environment),
         Command::Shell(args) => shell::run(&args, environment),

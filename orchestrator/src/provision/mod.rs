@@ -15,6 +15,7 @@ mod cache;
 mod compression;
 mod deb;
 mod debian;
+mod debug_info;
 mod elf;
 mod initramfs;
 mod kconfig;
@@ -31,6 +32,7 @@ mod unpacked;
 mod version;
 
 pub use cache::{Cache, CacheLock, sha256_of, sha256_of_file};
+pub use debug_info::DebugInfo;
 pub use initramfs::GuestPrograms;
 pub use lock::{KernelsLock, LockedKernel, LockedPackage};
 pub use modules::ModuleTree;

@@ -1,5 +1,6 @@
 //! Comparisons as text and as JSON. Pure.
 
+mod annotate;
 mod exact;
 mod json;
 pub mod number;
@@ -12,6 +13,7 @@ mod tests;
 mod text;
 mod words;
 
+pub use annotate::{annotation_html, annotation_text};
 pub use json::{REPORT_FORMAT, json};
 pub use page::Look;
 pub use text::text;

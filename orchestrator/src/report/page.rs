@@ -73,6 +73,19 @@ impl Page {
         self.line(&format!("{kept}…"));
     }
 
+    /// One line behind `lead`; what does not fit goes on below, under its own beginning. For lists where
+    /// nothing may be cut.
+    pub fn hanging(&mut self, lead: &str, text: &str) {
+        let (lead, safe) = (escape(lead), escape(text));
+        let room = self.look.width.saturating_sub(lead.chars().count()).max(20);
+        let characters: Vec<char> = safe.chars().collect();
+        let indent = " ".repeat(lead.chars().count());
+        for (place, part) in characters.chunks(room).enumerate() {
+            let part: String = part.iter().collect();
+            self.line(&format!("{}{part}", if place == 0 { &lead } else { &indent }));
+        }
+    }
+
     /// A paragraph: `lead` before its first line, as many spaces before the others.
     pub fn paragraph(&mut self, lead: &str, spans: impl IntoIterator<Item = Span>) {
         let lead = escape(lead);

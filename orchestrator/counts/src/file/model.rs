@@ -3,7 +3,7 @@
 use crate::block::Block;
 use crate::class::Totals;
 use crate::context::Context;
-use crate::tally::{Count, add_block};
+use crate::tally::{Count, Executed, add_block, executed};
 
 /// What one boot counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,9 +114,17 @@ impl BlockCount {
     /// What the executions come to, given the block that they are of.
     pub fn totals(&self, block: &Block) -> Totals {
         let mut totals = Totals::default();
-        let count =
-            Count { executions: self.executions, unfinished: self.unfinished, empty: self.empty };
-        add_block(&mut totals, block, count, &self.corrections);
+        add_block(&mut totals, block, self.count(), &self.corrections);
         totals
+    }
+
+    /// How often each instruction of the block was executed, in order: with the corrections, so that
+    /// they add up to [`BlockCount::totals`].
+    pub fn executed<'a>(&'a self, block: &'a Block) -> impl Iterator<Item = Executed> + 'a {
+        executed(block, self.count(), &self.corrections)
+    }
+
+    fn count(&self) -> Count {
+        Count { executions: self.executions, unfinished: self.unfinished, empty: self.empty }
     }
 }
