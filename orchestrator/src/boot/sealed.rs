@@ -382,7 +382,7 @@ pub(crate) mod testing {
                 nodes: Vec::new(),
                 distances: Vec::new(),
             },
-            cpu: "EPYC-v1".into(),
+            cpu: "Opteron_G3-v1".into(),
             cpu_flags: vec!["-aes".into()],
             shift: 2,
             seed: 1,

@@ -156,7 +156,7 @@ mod tests {
         -icount shift=2,sleep=off
         -seed 1
         -rtc base=2026-01-01T00:00:00,clock=vm
-        -cpu EPYC-v1,monitor=off,-aes
+        -cpu Opteron_G3-v1,monitor=off,-aes
         -smp 1,maxcpus=2,sockets=2,cores=1,threads=1
         -m 512M
         -chardev file,id=console,path=/proc/self/fd/3

@@ -61,7 +61,7 @@ fn cpu_models(check: &mut Check<'_>, spot: Spot, models: &[String]) {
             check.complain(spot, format!("CPU model `{model}` is no word of QEMU's"));
         } else if ["host", "max", "base"].contains(&model.as_str()) {
             let message = format!("CPU model `{model}` is another one elsewhere");
-            check.advise(spot, message, "name a versioned one, such as EPYC-v1");
+            check.advise(spot, message, "name a versioned one, such as Opteron_G3-v1");
         } else if models[..index].contains(model) {
             check.complain(spot, format!("CPU model `{model}` is listed twice"));
         }
