@@ -86,7 +86,7 @@ impl WindowRecord {
 pub struct ContextRecord {
     /// Whose, and where.
     pub context: Context,
-    /// Name of a system interrupt, as in `apic_timer_interrupt`; else empty.
+    /// Name of a system interrupt, as in `apic_timer_interrupt`, or of the process; else empty.
     pub name: String,
     /// Sums over the blocks.
     pub totals: Totals,
@@ -111,6 +111,17 @@ pub struct BlockCount {
 }
 
 impl BlockCount {
+    /// How often each of the block's instructions completed; a block has so many of them.
+    pub fn completed(&self, instructions: usize) -> impl Iterator<Item = u64> + '_ {
+        let mut reached = self.executions.cast_signed();
+        (0..instructions).map(move |index| {
+            let here = self.corrections.iter().filter(|(from, _)| *from == index);
+            reached += here.map(|(_, by)| by).sum::<i64>();
+            let begun = reached.max(0).cast_unsigned();
+            if index + 1 == instructions { begun.saturating_sub(self.unfinished) } else { begun }
+        })
+    }
+
     /// What the executions come to, given the block that they are of.
     pub fn totals(&self, block: &Block) -> Totals {
         let mut totals = Totals::default();
