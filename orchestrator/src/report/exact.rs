@@ -2,12 +2,13 @@
 
 use kduel_protocol::{ExactMetric, workload};
 
+use crate::analyse::profile::RunProfiles;
 use crate::analyse::{Comparison, CountPair, ExactFinding, ExactWord, SideSummary, Verdict};
 use crate::collect::ExactBoot;
 use crate::plan::PlannedExperiment;
 use crate::text::count;
 
-use super::Report;
+use super::{Report, profile};
 use super::number::{interval, margin, percent, quantity, signed_percent};
 use super::page::{Page, Span};
 
@@ -207,11 +208,22 @@ fn values(comparison: &Comparison, exact: &ExactFinding) -> String {
 }
 
 /// The numbers of one experiment: what was executed, by context and class.
-pub(super) fn numbers(page: &mut Page, base: &str, comparisons: &[&Comparison]) {
+pub(super) fn numbers(
+    page: &mut Page,
+    base: &str,
+    comparisons: &[&Comparison],
+    profiles: &RunProfiles,
+) {
     let primary: Vec<&&Comparison> = comparisons.iter().filter(|c| c.primary).collect();
     let detailed = primary.len() <= SHOWN_IN_FULL;
-    for comparison in primary.iter().filter(|c| detailed || changed(c)) {
-        let Some(exact) = &comparison.exact else { continue };
+    for comparison in primary {
+        let series = profile::of(profiles, comparison);
+        // Equal totals of different functions are not identical.
+        let differs = series.is_some_and(|series| profile::differs(&series.profile));
+        let Some(exact) = comparison.exact.as_ref().filter(|_| detailed || changed(comparison) || differs)
+        else {
+            continue;
+        };
         if exact.classes.is_empty() {
             continue;
         }
@@ -228,6 +240,9 @@ pub(super) fn numbers(page: &mut Page, base: &str, comparisons: &[&Comparison]) 
         table(page, "own tasks, by class", &exact.classes);
         table(page, "events", &exact.events);
         beside(page, comparisons, comparison);
+        if let Some(series) = series {
+            profile::section(page, series, detailed);
+        }
     }
 }
 

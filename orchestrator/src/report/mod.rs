@@ -1,9 +1,11 @@
 //! Comparisons as text and as JSON. Pure.
 
+mod diffprofile;
 mod exact;
 mod json;
 pub mod number;
 mod page;
+mod profile;
 mod series;
 mod sides;
 #[cfg(test)]
@@ -11,11 +13,13 @@ mod tests;
 mod text;
 mod words;
 
+pub use diffprofile::diffprofile;
 pub use json::{REPORT_FORMAT, json};
 pub use page::Look;
 pub use text::text;
 
 use crate::analyse::Analysis;
+use crate::analyse::profile::RunProfiles;
 use crate::collect::RunInfo;
 use crate::plan::Plan;
 
@@ -28,4 +32,6 @@ pub struct Report<'a> {
     pub plan: &'a Plan,
     /// What came out.
     pub analysis: &'a Analysis,
+    /// Functions; of exact runs only.
+    pub profiles: &'a RunProfiles,
 }

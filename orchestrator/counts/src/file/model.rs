@@ -55,6 +55,18 @@ impl BlockRecord {
         Self { address: block.address, bytes: block.bytes.to_vec(), lengths }
     }
 
+    /// Where the last instruction leads, if it is a call or an unconditional jump to a fixed address.
+    pub fn direct_target(&self) -> Option<u64> {
+        const DIRECT: usize = 5;
+        let code = self.bytes.last_chunk::<DIRECT>()?;
+        let [opcode, distance @ ..] = code;
+        if usize::from(*self.lengths.last()?) != DIRECT || !matches!(opcode, 0xe8 | 0xe9) {
+            return None;
+        }
+        let behind = self.address.wrapping_add(self.bytes.len() as u64);
+        Some(behind.wrapping_add_signed(i32::from_le_bytes(*distance).into()))
+    }
+
     /// Takes the code apart again.
     pub fn decode(&self) -> Block {
         Block::decode(self.address, &self.bytes, &self.lengths)
