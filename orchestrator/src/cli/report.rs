@@ -153,8 +153,7 @@ mod tests {
         assert!(text.starts_with("verdict: regression\n"), "{text}");
         assert!(text.contains("note: 7 of 8 planned pairs of boots are complete"), "{text}");
         assert!(text.contains("note: journal.jsonl is used up to line 15"), "{text}");
-        let json: serde_json::Value =
-            serde_json::from_str(&render(Format::Json, look())).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&render(Format::Json, look())).unwrap();
         assert_eq!(json["comparisons"][0]["pairs"], 7);
         assert_eq!(analysis.exit_code(false), 1);
     }

@@ -212,7 +212,9 @@ fn compare(
         if let crate::collect::BootOutcome::Completed(result) = &record.outcome {
             samples += result.samples.len();
         }
-        if let (Ok(Some(then)), Some(now)) = (stored.counts(&record.boot), again.0.get(&record.boot)) {
+        if let (Ok(Some(then)), Some(now)) =
+            (stored.counts(&record.boot), again.0.get(&record.boot))
+        {
             if then != *now {
                 return Answer::Differs(format!("{}: the counts block by block", record.boot));
             }

@@ -4,9 +4,11 @@ use crate::analyse::profile::{DiffProfile, Operations, Row, Section, SeriesProfi
 use crate::plan::Measure;
 use kduel_protocol::workload;
 
-use super::page::{Look, Page};
-use super::profile::{entries, folded, groups, moved_words, name, parts, ratio, short, signed, total};
 use super::Report;
+use super::page::{Look, Page};
+use super::profile::{
+    entries, folded, groups, moved_words, name, parts, ratio, short, signed, total,
+};
 
 /// How a difference is split, in words.
 const FORMULA: &str = "by calls = (calls value - calls base) x each base; by cost = (each value - each \
@@ -33,13 +35,15 @@ fn one(page: &mut Page, series: &SeriesProfile) {
     let word = series.workload.split(' ').next().unwrap_or_default();
     let operation = workload(word).map_or("operation", |info| info.operation);
     page.line(&format!(
-        "{}: {}, {} minus {}, instructions per {operation}; {} and {} operations",
+        "{}: {}, {} minus {}, instructions per {operation}; {} operations of {}, {} of {}",
         series.experiment,
         series.workload,
         series.side,
         series.base,
+        profile.operations.base,
+        series.base,
         profile.operations.value,
-        profile.operations.base
+        series.side
     ));
     page.line(FORMULA);
     for section in &profile.sections {

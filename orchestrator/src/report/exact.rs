@@ -8,9 +8,9 @@ use crate::collect::ExactBoot;
 use crate::plan::PlannedExperiment;
 use crate::text::count;
 
-use super::{Report, profile};
 use super::number::{interval, margin, percent, quantity, signed_percent};
 use super::page::{Page, Span};
+use super::{Report, profile};
 
 /// With more comparisons than this only those that changed are shown.
 const SHOWN_IN_FULL: usize = 8;
@@ -220,7 +220,8 @@ pub(super) fn numbers(
         let series = profile::of(profiles, comparison);
         // Equal totals of different functions are not identical.
         let differs = series.is_some_and(|series| profile::differs(&series.profile));
-        let Some(exact) = comparison.exact.as_ref().filter(|_| detailed || changed(comparison) || differs)
+        let Some(exact) =
+            comparison.exact.as_ref().filter(|_| detailed || changed(comparison) || differs)
         else {
             continue;
         };

@@ -2,7 +2,8 @@
 
 use crate::analyse::Comparison;
 use crate::analyse::profile::{
-    DiffProfile, Fold, Operations, Row, RunProfiles, Section, SeriesProfile, Split, Sums,
+    Code, DiffProfile, Fold, Moved, Operations, Route, Row, RunProfiles, Section, SeriesProfile,
+    Split, Sums,
 };
 use crate::text::count;
 
@@ -38,10 +39,8 @@ pub(super) fn section(page: &mut Page, series: &SeriesProfile, detailed: bool) {
     if !detailed {
         return;
     }
-    let shown: Vec<String> = matter(own, profile.operations, ROWS)
-        .into_iter()
-        .map(|row| row.code.to_string())
-        .collect();
+    let shown: Vec<String> =
+        matter(own, profile.operations, ROWS).into_iter().map(|row| row.code.to_string()).collect();
     let (here, rest): (Vec<&Fold>, Vec<&Fold>) =
         profile.folds.iter().partition(|fold| shown.contains(&fold.row));
     for fold in &here {
@@ -144,7 +143,7 @@ fn rest(section: &Section, shown: &[&Row]) -> Row {
 }
 
 fn row(base: Sums, value: Sums) -> Row {
-    Row { code: crate::analyse::profile::Code::Unnamed, base, value, places: 1 }
+    Row { code: Code::Unnamed, base, value, places: 1 }
 }
 
 /// With what is to be known of it.
@@ -179,10 +178,14 @@ pub(super) fn folded(fold: &Fold) -> String {
 }
 
 /// `moved: pgd_alloc -413 to clear_page_tables +232, pgd_ctor +181; together 0`.
-pub(super) fn moved_words(moved: &crate::analyse::profile::Moved) -> String {
+pub(super) fn moved_words(moved: &Moved) -> String {
     let one = |(name, by): &(String, f64)| format!("{name} {}", signed(*by));
     let to: Vec<String> = moved.to.iter().map(one).collect();
-    let how = if moved.calls { "moved between caller and callee" } else { "moved" };
+    let how = match moved.route {
+        Route::Call => "moved between caller and callee",
+        Route::Replaced => "moved, called instead",
+        Route::Related => "moved",
+    };
     format!("{how}: {} | {}; together {}", one(&moved.from), to.join(", "), signed(moved.rest()))
 }
 
@@ -217,18 +220,17 @@ fn lines(page: &mut Page, title: &str, rows: &[Line<'_>], operations: Operations
         operations.exact(line.base.instructions, line.value.instructions) != 0
             || operations.exact(line.base.calls, line.value.calls) != 0
     };
-    let shown: Vec<&Line<'_>> =
-        rows.iter().filter(|line| !changed || differs(line)).collect();
+    let shown: Vec<&Line<'_>> = rows.iter().filter(|line| !changed || differs(line)).collect();
     if shown.is_empty() {
         return;
     }
     page.line(&format!(
-        "  {:>8} {:>7} {:>7} {:>8} {:>8}  {title}: times and instructions",
+        "  {:>8} {:>7} {:>7} {:>7} {:>7}  {title}: times, instructions",
         "change", "times", "times", "base", "value"
     ));
     for line in shown {
-        page.line(&format!(
-            "  {:>8} {:>7} {:>7} {:>8} {:>8}  {}",
+        page.cut(&format!(
+            "  {:>8} {:>7} {:>7} {:>7} {:>7}  {}",
             signed(operations.difference(line.base.instructions, line.value.instructions)),
             short(operations.base(line.base.calls)),
             short(operations.value(line.value.calls)),

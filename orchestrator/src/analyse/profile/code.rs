@@ -121,11 +121,13 @@ fn is_code(symbol: &Symbol) -> bool {
     matches!(symbol.letter, 't' | 'T' | 'w' | 'W') && symbol.address >> 63 == 1 && !padding
 }
 
-/// The lower, the better for reading: a system call by its 64-bit name, then few underscores, short.
-fn plainness(symbol: &Symbol) -> (bool, usize, usize, &str) {
+/// The lower, the better for reading: a system call by its 64-bit name, no mark of where a section
+/// begins or ends, then few underscores, short.
+fn plainness(symbol: &Symbol) -> (bool, bool, usize, usize, &str) {
     let name = symbol.name.as_str();
+    let marks_section = ["text_start", "text_end"].iter().any(|end| name.ends_with(end));
     let underscores = name.chars().take_while(|c| *c == '_').count();
-    (!name.starts_with("__x64_sys_"), underscores, name.len(), name)
+    (!name.starts_with("__x64_sys_"), marks_section, underscores, name.len(), name)
 }
 
 #[cfg(test)]

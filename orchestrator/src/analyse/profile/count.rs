@@ -159,8 +159,7 @@ impl<'a> BootProfile<'a> {
         }
         let named = |name| used.iter().any(|at| functions.code(*at).name() == Some(name));
         // Newer kernels have the work in a function of its own, called by the old one.
-        let softirqs =
-            if named("handle_softirqs") { "handle_softirqs" } else { "__do_softirq" };
+        let softirqs = if named("handle_softirqs") { "handle_softirqs" } else { "__do_softirq" };
         let mut profile = Self { counts, functions, used, softirqs, segments, edges: Vec::new() };
         profile.edges = profile.edges();
         profile
@@ -231,7 +230,9 @@ impl<'a> BootProfile<'a> {
                 own.calls = 0;
             }
             sums.functions[scope as usize][segment.function] += own;
-            let Some(name) = self.name(segment.function).filter(|_| own.calls > 0) else { continue };
+            let Some(name) = self.name(segment.function).filter(|_| own.calls > 0) else {
+                continue;
+            };
             if counts_entry(part.context.kind, name, self.softirqs) {
                 entered += own.calls;
             }

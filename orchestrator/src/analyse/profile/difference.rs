@@ -137,8 +137,7 @@ impl Section {
         let base: u64 = self.rows.iter().map(|row| row.base.instructions).sum();
         let value: u64 = self.rows.iter().map(|row| row.value.instructions).sum();
         let exact: i128 = self.rows.iter().map(|row| row.exact(operations)).sum();
-        (base, value) == (self.base, self.value)
-            && exact == operations.exact(self.base, self.value)
+        (base, value) == (self.base, self.value) && exact == operations.exact(self.base, self.value)
     }
 }
 

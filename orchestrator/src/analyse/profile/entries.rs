@@ -72,7 +72,8 @@ impl Entry {
 pub(super) fn counts_entry(kind: Kind, function: &str, softirqs: &str) -> bool {
     match kind {
         Kind::Syscall(_) => {
-            function.starts_with("entry_SYS") || function.starts_with("entry_INT80")
+            function.starts_with("entry_SYS")
+                || function.starts_with("entry_INT80")
                 || function == "asm_int80_emulation"
         }
         Kind::Exception(_) => function.starts_with("asm_exc_"),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::code::Code;
 use super::count::{Profile, Scope, Sums};
-use super::names::{PartOf, core_name, likeness, source_name, words};
+use super::names::{PartOf, core_name, differ_harmlessly, likeness, source_name, words};
 
 /// Numbers of calls per operation are equal if they differ by no more than this, relative.
 const SAME_CALLS: f64 = 0.01;
@@ -28,8 +28,8 @@ pub enum FoldReason {
     /// Each is on one side only, the names differ by a usual beginning or ending, the calls are as
     /// many.
     Renamed,
-    /// Each is on one side only, the names have most words in common, the calls are as many and cost
-    /// about as much.
+    /// Each is on one side only, the names have most words in common and differ in no telling one, the
+    /// calls are as many and cost about as much.
     Reworded,
     /// One is on one side only and is called as often as the other, which lost work there.
     Split,
@@ -174,8 +174,11 @@ impl Folding {
             }
             // Two candidates that are equally good are no plain case.
             let rival = pairs[place + 1..].iter().any(|(other, rival, f, t)| {
-                other == reason && rival == likeness && ((f == from) != (t == to))
-                    && !done.contains(f) && !done.contains(t)
+                other == reason
+                    && rival == likeness
+                    && ((f == from) != (t == to))
+                    && !done.contains(f)
+                    && !done.contains(t)
             });
             if !rival {
                 self.join(grouped, from, to, *reason);
@@ -222,7 +225,8 @@ impl Folding {
         for code in [from, to] {
             self.fold_into(code, &row, true);
         }
-        if let (Some(gone), Some(come)) = (grouped[0].rows.remove(from), grouped[1].rows.remove(to)) {
+        if let (Some(gone), Some(come)) = (grouped[0].rows.remove(from), grouped[1].rows.remove(to))
+        {
             grouped[0].rows.insert(row.clone(), gone);
             grouped[1].rows.insert(row.clone(), come);
         }
@@ -311,6 +315,7 @@ impl<'a> Candidate<'a> {
         let likeness = likeness(&self.words, &other.words);
         let cost = self.rate.each() / other.rate.each();
         let plain = likeness >= ALIKE
+            && differ_harmlessly(&self.words, &other.words)
             && close(self.rate.0, other.rate.0, VERY_SAME_CALLS)
             && (1.0 / SAME_COST..=SAME_COST).contains(&cost);
         plain.then_some((FoldReason::Reworded, likeness))

@@ -19,5 +19,5 @@ pub use difference::{DiffProfile, Operations, Row, Section, Split, compare_profi
 pub use entries::{Entry, EntryRow};
 pub use fold::{Fold, FoldReason};
 pub use groups::{GroupRow, Groups, GroupsError};
-pub use moved::Moved;
+pub use moved::{Moved, Route};
 pub use run::{BootCode, RunProfiles, SeriesProfile, Terms, run_profiles};

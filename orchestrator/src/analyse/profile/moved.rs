@@ -4,23 +4,33 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::code::Code;
 use super::difference::{Operations, Row};
-use super::names::share_rare_word;
+use super::names::{likeness, telling_words, words};
 
-/// What remains of work that was inlined may be so much of it: the compiler makes it cheaper, calls
-/// and returns fall away.
+/// What remains of work that a caller took over from a callee, or left to it, may be so much of it: the
+/// compiler makes it cheaper, calls and returns fall away.
 const INLINED_REST: f64 = 0.25;
 
-/// What remains where functions are related by less than a call.
+/// What remains where functions are related by less than a call, if there is one way to choose them;
+/// with more ways chance finds sums that cancel, so it must be less.
 const MOVED_REST: f64 = 0.02;
 
 /// Less than so much of the total is not looked at …
-const SMALLEST: f64 = 0.0002;
+const SMALLEST: f64 = 0.001;
 
 /// … nor less than so many instructions per operation.
 const SMALLEST_INSTRUCTIONS: f64 = 2.0;
 
 /// Rows that are looked at, the largest differences first.
 const LOOKED_AT: usize = 200;
+
+/// A function that more call, or that calls more, is a hub: an edge to it says nothing.
+const HUB: usize = 12;
+
+/// A word that more functions have in their names does not relate them.
+const RARE: usize = 8;
+
+/// So much of two names is the same.
+const HALF: f64 = 0.5;
 
 /// Work that went elsewhere.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,8 +39,19 @@ pub struct Moved {
     pub from: (String, f64),
     /// Those that gained or lost instead.
     pub to: Vec<(String, f64)>,
-    /// Whether one calls the other: then it was inlined, or is no more.
-    pub calls: bool,
+    /// How they are related.
+    pub route: Route,
+}
+
+/// How functions that share work are related.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// One calls the other: it was inlined, or is no more.
+    Call,
+    /// One is gone and the other new, called as often, with half of the name's words.
+    Replaced,
+    /// By a call or a word of the name, and the sum is as good as nothing.
+    Related,
 }
 
 impl Moved {
@@ -41,11 +62,7 @@ impl Moved {
 }
 
 /// Finds them among the rows of one scope. `edges` are calls seen on either side.
-pub(super) fn moved(
-    rows: &[Row],
-    edges: &[(&Code, &Code)],
-    operations: Operations,
-) -> Vec<Moved> {
+pub(super) fn moved(rows: &[Row], edges: &[(&Code, &Code)], operations: Operations) -> Vec<Moved> {
     let total: u64 = rows.iter().map(|row| row.base.instructions).sum();
     let smallest = SMALLEST_INSTRUCTIONS.max(SMALLEST * operations.base(total));
     let mut changes: Vec<Change<'_>> = rows
@@ -56,20 +73,30 @@ pub(super) fn moved(
         .collect();
     changes.sort_by(|a, b| b.by.abs().total_cmp(&a.by.abs()));
     changes.truncate(LOOKED_AT);
-    let neighbours = neighbours(edges);
+    let relations = Relations::new(rows, edges);
     let mut used = BTreeSet::new();
     let mut found = Vec::new();
     // What is on one side only is the plainer begin of a search.
     let (lonely, both): (Vec<_>, Vec<_>) =
-        changes.iter().copied().partition(|change| change.row.one_sided().is_some());
+        changes.iter().copied().partition(|change| change.is_lonely());
     for change in lonely.iter().chain(&both) {
         if used.contains(&change.row.code) {
             continue;
         }
-        let search = Search { change: *change, changes: &changes, neighbours: &neighbours };
-        if let Some((moved, codes)) = search.best(&used, operations) {
-            used.extend(codes);
-            found.push(moved);
+        let free = |other: &&Change<'_>| {
+            !used.contains(&other.row.code) && other.by.signum() != change.by.signum()
+        };
+        let others: Vec<Change<'_>> = changes.iter().filter(free).copied().collect();
+        let chosen = relations
+            .inlined(*change, &others)
+            .map(|to| (to, Route::Call))
+            .or_else(|| Some((replaced(*change, &others, operations)?, Route::Replaced)))
+            .or_else(|| Some((relations.went(*change, &others)?, Route::Related)));
+        if let Some((to, route)) = chosen {
+            used.insert(&change.row.code);
+            used.extend(to.iter().map(|other| &other.row.code));
+            let name = |change: &Change<'_>| (change.row.code.to_string(), change.by);
+            found.push(Moved { from: name(change), to: to.iter().map(name).collect(), route });
         }
     }
     found
@@ -81,94 +108,120 @@ struct Change<'a> {
     by: f64,
 }
 
-type Neighbours<'a> = BTreeMap<&'a Code, BTreeSet<&'a Code>>;
-
-fn neighbours<'a>(edges: &[(&'a Code, &'a Code)]) -> Neighbours<'a> {
-    let mut neighbours = Neighbours::new();
-    for (from, to) in edges {
-        neighbours.entry(from).or_default().insert(to);
-        neighbours.entry(to).or_default().insert(from);
+impl Change<'_> {
+    fn is_lonely(&self) -> bool {
+        self.row.one_sided().is_some()
     }
-    neighbours
 }
 
-struct Search<'a> {
+/// What remains of a change beside others, relative to the change.
+fn rest(change: Change<'_>, others: &[Change<'_>]) -> f64 {
+    (change.by + others.iter().map(|other| other.by).sum::<f64>()).abs() / change.by.abs()
+}
+
+/// The new function that is called instead of one that is gone, or the other way round.
+fn replaced<'a>(
     change: Change<'a>,
-    changes: &'a [Change<'a>],
-    neighbours: &'a Neighbours<'a>,
+    others: &[Change<'a>],
+    operations: Operations,
+) -> Option<Vec<Change<'a>>> {
+    let own = words(change.row.code.name()?);
+    let calls = |row: &Row| operations.exact(row.base.calls, row.value.calls);
+    let fits = |other: &&Change<'a>| {
+        let name = other.row.code.name().unwrap_or_default();
+        other.is_lonely()
+            && calls(change.row) != 0
+            && calls(change.row) + calls(other.row) == 0
+            && likeness(&own, &words(name)) >= HALF
+    };
+    let choices = others.iter().filter(|_| change.is_lonely()).filter(fits);
+    best(change, choices.map(|other| vec![*other]).collect(), INLINED_REST)
 }
 
-impl<'a> Search<'a> {
-    /// The partner, or the two, that leave the least.
-    fn best(
-        &self,
-        used: &BTreeSet<&Code>,
-        operations: Operations,
-    ) -> Option<(Moved, Vec<&'a Code>)> {
-        let own = &self.change;
-        let mut partners: Vec<(Change<'a>, bool)> = self
-            .changes
-            .iter()
-            .filter(|other| other.by.signum() != own.by.signum())
-            .filter(|other| !used.contains(&other.row.code))
-            .filter_map(|other| Some((*other, self.relation(other, operations)?)))
-            .collect();
-        partners.sort_by(|a, b| a.0.row.code.cmp(&b.0.row.code));
-        let mut best: Option<(f64, Vec<(Change<'a>, bool)>)> = None;
-        let mut offer = |chosen: Vec<(Change<'a>, bool)>| {
-            let rest = (own.by + chosen.iter().map(|(c, _)| c.by).sum::<f64>()).abs();
-            let largest = chosen.iter().map(|(c, _)| c.by.abs()).fold(own.by.abs(), f64::max);
-            let limit = if chosen.iter().all(|(_, calls)| *calls) && own.row.one_sided().is_some() {
-                INLINED_REST
-            } else {
-                MOVED_REST
-            };
-            // A new or lost function among them, else equal sums are chance.
-            let plain = own.row.one_sided().is_some()
-                || chosen.iter().any(|(c, _)| c.row.one_sided().is_some());
-            if plain && rest <= limit * largest && best.as_ref().is_none_or(|(b, _)| rest < *b) {
-                best = Some((rest, chosen));
-            }
-        };
-        for (place, partner) in partners.iter().enumerate() {
-            offer(vec![*partner]);
-            for second in &partners[place + 1..] {
-                offer(vec![*partner, *second]);
+/// Which functions have to do with each other.
+struct Relations<'a> {
+    neighbours: BTreeMap<&'a Code, BTreeSet<&'a Code>>,
+    /// By word, in how many names it is.
+    words: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> Relations<'a> {
+    fn new(rows: &'a [Row], edges: &[(&'a Code, &'a Code)]) -> Self {
+        let mut neighbours = BTreeMap::<&Code, BTreeSet<&Code>>::new();
+        for (from, to) in edges {
+            neighbours.entry(from).or_default().insert(to);
+            neighbours.entry(to).or_default().insert(from);
+        }
+        let mut words = BTreeMap::new();
+        for name in rows.iter().filter_map(|row| row.code.name()) {
+            for word in telling_words(name) {
+                *words.entry(word).or_default() += 1;
             }
         }
-        let (_, chosen) = best?;
-        let name = |change: &Change<'_>| (change.row.code.to_string(), change.by);
-        let mut codes: Vec<&Code> = chosen.iter().map(|(c, _)| &c.row.code).collect();
-        codes.push(&own.row.code);
-        let moved = Moved {
-            from: name(own),
-            to: chosen.iter().map(|(change, _)| name(change)).collect(),
-            calls: chosen.iter().all(|(_, calls)| *calls),
-        };
-        Some((moved, codes))
+        Self { neighbours, words }
     }
 
-    /// Whether the two have to do with each other, and if so whether by a call.
-    fn relation(&self, other: &Change<'_>, operations: Operations) -> Option<bool> {
-        let (own, other) = (self.change.row, other.row);
-        if self.neighbours.get(&own.code).is_some_and(|near| near.contains(&other.code)) {
-            return Some(true);
-        }
-        let words = share_rare_word(own.code.name()?, other.code.name()?);
-        // One gone and one come, called equally often.
-        let swapped = own.one_sided().is_some()
-            && other.one_sided().is_some()
-            && own.base.calls + own.value.calls > 0
-            && operations.exact(own.base.calls + other.base.calls, own.value.calls + other.value.calls)
-                == 0;
-        (words || swapped).then_some(false)
+    fn by_call(&self, one: &Code, other: &Code) -> bool {
+        let near = |code| self.neighbours.get(code).filter(|near| near.len() <= HUB);
+        let (Some(one_near), Some(_)) = (near(one), near(other)) else { return false };
+        one_near.contains(other)
     }
+
+    fn by_word(&self, one: &Code, other: &Code) -> bool {
+        let (Some(one), Some(other)) = (one.name(), other.name()) else { return false };
+        let rare = |word: &&str| self.words.get(word).is_some_and(|names| *names <= RARE);
+        let other: BTreeSet<&str> = telling_words(other).filter(rare).collect();
+        telling_words(one).any(|word| other.contains(word))
+    }
+
+    /// The callers or callees that took over the work of a function that one side does not have: one of
+    /// them, or all.
+    fn inlined(&self, change: Change<'a>, others: &[Change<'a>]) -> Option<Vec<Change<'a>>> {
+        if !change.is_lonely() {
+            return None;
+        }
+        let near = others.iter().filter(|other| self.by_call(&change.row.code, &other.row.code));
+        let near: Vec<Change<'a>> = near.copied().collect();
+        let mut choices: Vec<Vec<Change<'a>>> = near.iter().map(|other| vec![*other]).collect();
+        choices.push(near);
+        best(change, choices, INLINED_REST)
+    }
+
+    /// One or two related functions that gained what this one lost, or lost what it gained. One of all
+    /// must be on one side only: else equal sums are chance.
+    fn went(&self, change: Change<'a>, others: &[Change<'a>]) -> Option<Vec<Change<'a>>> {
+        let related = |other: &&Change<'a>| {
+            let (own, other) = (&change.row.code, &other.row.code);
+            self.by_call(own, other) || self.by_word(own, other)
+        };
+        let related: Vec<Change<'a>> = others.iter().filter(related).copied().collect();
+        let mut choices = Vec::new();
+        for (place, one) in related.iter().enumerate() {
+            choices.push(vec![*one]);
+            choices.extend(related[place + 1..].iter().map(|second| vec![*one, *second]));
+        }
+        choices.retain(|chosen| change.is_lonely() || chosen.iter().any(Change::is_lonely));
+        let limit = MOVED_REST / choices.len().max(1) as f64;
+        best(change, choices, limit)
+    }
+}
+
+/// The choice that leaves the least, if that is no more than `limit`.
+fn best<'a>(
+    change: Change<'_>,
+    choices: Vec<Vec<Change<'a>>>,
+    limit: f64,
+) -> Option<Vec<Change<'a>>> {
+    let fit = choices.into_iter().map(|chosen| (rest(change, &chosen), chosen));
+    let fit = fit.filter(|(rest, chosen)| !chosen.is_empty() && *rest <= limit + 1e-9);
+    fit.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, chosen)| chosen)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::profile;
     use super::super::{Code, Groups, Moved, compare_profiles};
+    use super::Route;
 
     fn found(base: &[(&str, u64, u64)], value: &[(&str, u64, u64)], edge: [&str; 2]) -> Vec<Moved> {
         let (mut base, value) = (profile(10, base), profile(10, value));
@@ -208,7 +261,18 @@ mod tests {
         let [moved] = &found[..] else { panic!("{found:?}") };
         assert_eq!(moved.from, ("callee".to_owned(), -80.0));
         assert_eq!(moved.to, [("caller".to_owned(), 65.0)]);
-        assert!(moved.calls);
+        assert_eq!(moved.route, Route::Call);
+    }
+
+    #[test]
+    fn a_new_function_called_instead_of_an_old_one_took_over_its_work() {
+        let found = found(
+            &[("mas_next_entry", 5840, 58), ("rest", 100_000, 10)],
+            &[("mas_next_slot", 4812, 58), ("rest", 100_000, 10)],
+            ["x", "y"],
+        );
+        let [moved] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((moved.route, moved.rest()), (Route::Replaced, -102.8));
     }
 
     #[test]

@@ -9,7 +9,7 @@ const PARTS: [&str; 6] = ["part", "isra", "constprop", "cold", "llvm", "lto_priv
 const NOPROF: &str = "_noprof";
 
 /// Beginnings that do not change what a function is about.
-const BEGINNINGS: [&str; 8] = ["do_", "ksys_", "native_", "raw_", "arch_", "x64_sys_", "se_sys_", "try_"];
+const BEGINNINGS: [&str; 6] = ["do_", "ksys_", "native_", "raw_", "x64_sys_", "se_sys_"];
 
 /// Endings that name one of several ways to do the same.
 const WAYS: [&str; 8] =
@@ -52,7 +52,7 @@ fn split_ending(name: &str) -> Option<(&str, &str)> {
 /// A name without what does not change what it is about: `do_schedule` and `__schedule` are both
 /// `schedule`, `memcpy_orig` is `memcpy`.
 pub fn core_name(name: &str) -> &str {
-    let mut core = name.trim_start_matches('_');
+    let mut core = source_name(name).0.trim_start_matches('_');
     while let Some(rest) = BEGINNINGS.iter().find_map(|begin| core.strip_prefix(begin)) {
         core = rest.trim_start_matches('_');
     }
@@ -73,16 +73,27 @@ pub fn words(name: &str) -> BTreeSet<&str> {
         .collect()
 }
 
+/// Words that make another function of one that has the others in common.
+const DECISIVE: [&str; 30] = [
+    "get", "set", "put", "add", "del", "lock", "unlock", "alloc", "free", "inc", "dec", "start",
+    "stop", "begin", "end", "map", "unmap", "enter", "exit", "init", "destroy", "enqueue",
+    "dequeue", "charge", "uncharge", "arch", "read", "write", "try", "fast",
+];
+
+/// Whether two names differ in nothing that makes another function.
+pub fn differ_harmlessly(one: &BTreeSet<&str>, other: &BTreeSet<&str>) -> bool {
+    one.symmetric_difference(other).all(|word| !DECISIVE.contains(word))
+}
+
 /// Words that too many functions have in their names to relate them.
 const COMMON: [&str; 22] = [
     "get", "put", "set", "add", "del", "page", "lock", "unlock", "free", "alloc", "task", "init",
     "do", "to", "from", "sys", "irq", "rcu", "mm", "user", "list", "new",
 ];
 
-/// Whether two functions are about the same thing by a word that few have.
-pub fn share_rare_word(one: &str, other: &str) -> bool {
-    let other = words(other);
-    words(one).iter().any(|word| word.len() > 2 && !COMMON.contains(word) && other.contains(word))
+/// Words of the name that can relate it to others.
+pub fn telling_words(name: &str) -> impl Iterator<Item = &str> {
+    words(name).into_iter().filter(|word| word.len() > 2 && !COMMON.contains(word))
 }
 
 /// How much of two names is the same, 0 to 1: common words over all words.
@@ -122,10 +133,13 @@ mod tests {
             assert_eq!(core_name(same), "schedule");
         }
         assert_eq!(core_name("memcpy_orig"), "memcpy");
+        assert_eq!(core_name("__get_free_pages"), core_name("get_free_pages_noprof"));
         assert_eq!(core_name("_orig"), "orig");
         let alike = likeness(&words("page_remove_rmap"), &words("folio_remove_rmap_ptes"));
         assert_eq!(alike, 0.75);
-        assert!(share_rare_word("pgd_alloc", "pgd_ctor"));
-        assert!(!share_rare_word("alloc_pages", "free_pages"));
+        let harmless = |one, other| differ_harmlessly(&words(one), &words(other));
+        assert!(harmless("page_remove_rmap", "folio_remove_rmap_ptes"));
+        assert!(!harmless("get_mm_exe_file", "set_mm_exe_file"));
+        assert_eq!(telling_words("pgd_alloc_page").collect::<Vec<_>>(), ["pgd"]);
     }
 }

@@ -105,8 +105,7 @@ fn compare(
     let Some((base, base_profiles)) = named.next() else { return series };
     for (side, profiles) in named {
         for trial in &experiment.trials {
-            let (Some(one), Some(other)) =
-                (base_profiles.get(&trial.id), profiles.get(&trial.id))
+            let (Some(one), Some(other)) = (base_profiles.get(&trial.id), profiles.get(&trial.id))
             else {
                 continue;
             };
@@ -134,13 +133,13 @@ impl<L: Fn(&BootRecord) -> Result<Option<BootCode>, Failure> + Sync> Loading<'_,
     fn sides(&self, notes: &mut Vec<String>) -> Result<Vec<SideProfiles>, Failure> {
         let names = self.experiment.sides.iter().map(|side| side.name.as_str());
         let results: Vec<_> = std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                names.map(|name| scope.spawn(move || self.side(name))).collect();
+            let threads: Vec<_> = names.map(|name| scope.spawn(move || self.side(name))).collect();
             threads.into_iter().map(|thread| thread.join()).collect()
         });
         let mut sides = Vec::new();
         for result in results {
-            let (profiles, note) = result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            let (profiles, note) =
+                result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             sides.push(profiles);
             notes.extend(note.filter(|note| !notes.contains(note)));
         }

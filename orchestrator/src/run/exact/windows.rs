@@ -93,7 +93,9 @@ fn label(part: &ContextRecord, own: bool) -> String {
         Kind::Kernel if own => "own kernel".to_owned(),
         Kind::Syscall(_) if own => "own syscall".to_owned(),
         Kind::Exception(_) if own => "own exception".to_owned(),
-        Kind::User(_) | Kind::Kernel | Kind::Syscall(_) | Kind::Exception(_) => "other tasks".to_owned(),
+        Kind::User(_) | Kind::Kernel | Kind::Syscall(_) | Kind::Exception(_) => {
+            "other tasks".to_owned()
+        }
         Kind::Interrupt(vector) => format!("interrupt {vector}"),
         Kind::SystemInterrupt(number) if part.name.is_empty() => format!("interrupt s{number}"),
         Kind::SystemInterrupt(_) => format!("interrupt {}", part.name),
