@@ -225,7 +225,7 @@ fn lines(page: &mut Page, title: &str, rows: &[Line<'_>], operations: Operations
         return;
     }
     page.line(&format!(
-        "  {:>8} {:>7} {:>7} {:>7} {:>7}  {title}: times, instructions",
+        "  {:>8} {:>7} {:>7} {:>7} {:>7}  {title}",
         "change", "times", "times", "base", "value"
     ));
     for line in shown {

@@ -21,6 +21,15 @@ pub enum Entry {
     Softirq,
 }
 
+/// Where system calls come in; labels behind these begin with the same letters.
+const SYSCALL_ENTRIES: [&str; 5] = [
+    "entry_SYSCALL_64",
+    "entry_SYSCALL_compat",
+    "entry_SYSENTER_compat",
+    "entry_INT80_compat",
+    "asm_int80_emulation",
+];
+
 /// Names of exceptions, by vector.
 const EXCEPTIONS: [(u8, &str); 9] = [
     (0, "divide error"),
@@ -71,11 +80,7 @@ impl Entry {
 /// that handles them.
 pub(super) fn counts_entry(kind: Kind, function: &str, softirqs: &str) -> bool {
     match kind {
-        Kind::Syscall(_) => {
-            function.starts_with("entry_SYS")
-                || function.starts_with("entry_INT80")
-                || function == "asm_int80_emulation"
-        }
+        Kind::Syscall(_) => SYSCALL_ENTRIES.contains(&function),
         Kind::Exception(_) => function.starts_with("asm_exc_"),
         Kind::Interrupt(_) => function == "asm_common_interrupt",
         Kind::SystemInterrupt(_) => function.starts_with("asm_sysvec_"),
