@@ -23,7 +23,7 @@ const SMALLEST_INSTRUCTIONS: f64 = 2.0;
 /// Rows that are looked at, the largest differences first.
 const LOOKED_AT: usize = 200;
 
-/// A function that more call, or that calls more, is a hub: an edge to it says nothing.
+/// A function with more callers is everybody's: a call of it relates nobody to it.
 const HUB: usize = 12;
 
 /// A word that more functions have in their names does not relate them.
@@ -140,17 +140,16 @@ fn replaced<'a>(
 
 /// Which functions have to do with each other.
 struct Relations<'a> {
-    neighbours: BTreeMap<&'a Code, BTreeSet<&'a Code>>,
+    callers: BTreeMap<&'a Code, BTreeSet<&'a Code>>,
     /// By word, in how many names it is.
     words: BTreeMap<&'a str, usize>,
 }
 
 impl<'a> Relations<'a> {
     fn new(rows: &'a [Row], edges: &[(&'a Code, &'a Code)]) -> Self {
-        let mut neighbours = BTreeMap::<&Code, BTreeSet<&Code>>::new();
+        let mut callers = BTreeMap::<&Code, BTreeSet<&Code>>::new();
         for (from, to) in edges {
-            neighbours.entry(from).or_default().insert(to);
-            neighbours.entry(to).or_default().insert(from);
+            callers.entry(to).or_default().insert(from);
         }
         let mut words = BTreeMap::new();
         for name in rows.iter().filter_map(|row| row.code.name()) {
@@ -158,13 +157,15 @@ impl<'a> Relations<'a> {
                 *words.entry(word).or_default() += 1;
             }
         }
-        Self { neighbours, words }
+        Self { callers, words }
     }
 
     fn by_call(&self, one: &Code, other: &Code) -> bool {
-        let near = |code| self.neighbours.get(code).filter(|near| near.len() <= HUB);
-        let (Some(one_near), Some(_)) = (near(one), near(other)) else { return false };
-        one_near.contains(other)
+        let calls = |from: &Code, to: &Code| {
+            let callers = self.callers.get(to).filter(|callers| callers.len() <= HUB);
+            callers.is_some_and(|callers| callers.contains(from))
+        };
+        calls(one, other) || calls(other, one)
     }
 
     fn by_word(&self, one: &Code, other: &Code) -> bool {
