@@ -8,8 +8,8 @@ use crate::symbols::Symbols;
 /// What the execution of a block at a certain address means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hook {
-    /// A system call came in.
-    Syscall,
+    /// A system call came in; its number is in `rax`.
+    Syscall { compat: bool },
     /// An exception came in; `fault` returns to the instruction that raised it.
     Exception { vector: u8, error_code: bool, fault: bool },
     /// An interrupt of a device came in.
@@ -24,6 +24,8 @@ pub(crate) enum Hook {
     NewTask,
     /// The current task is the idle one.
     Idle,
+    /// The task in `rdi` gets the name at `rsi`.
+    Name,
 }
 
 /// (name behind `asm_exc_`, vector, pushes an error code, is a fault)
@@ -51,18 +53,19 @@ const EXCEPTIONS: [(&str, u8, bool, bool); 21] = [
     ("control_protection", 21, true, true),
 ];
 
-const FUNCTIONS: [(&str, Hook); 11] = [
-    ("entry_SYSCALL_64", Hook::Syscall),
-    ("entry_SYSCALL_compat", Hook::Syscall),
-    ("entry_SYSENTER_compat", Hook::Syscall),
-    ("entry_INT80_compat", Hook::Syscall),
-    ("asm_int80_emulation", Hook::Syscall),
+const FUNCTIONS: [(&str, Hook); 12] = [
+    ("entry_SYSCALL_64", Hook::Syscall { compat: false }),
+    ("entry_SYSCALL_compat", Hook::Syscall { compat: true }),
+    ("entry_SYSENTER_compat", Hook::Syscall { compat: true }),
+    ("entry_INT80_compat", Hook::Syscall { compat: true }),
+    ("asm_int80_emulation", Hook::Syscall { compat: true }),
     ("__do_softirq", Hook::Softirq),
     ("handle_softirqs", Hook::Softirq),
     ("__switch_to", Hook::Switch),
     ("wake_up_new_task", Hook::NewTask),
     ("do_idle", Hook::Idle),
     ("cpu_startup_entry", Hook::Idle),
+    ("__set_task_comm", Hook::Name),
 ];
 
 /// Without one name of each, something cannot be told apart.

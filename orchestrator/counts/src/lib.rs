@@ -17,7 +17,7 @@ mod vcpu;
 
 pub use block::{Block, Instruction, Repeats};
 pub use class::{Class, Totals};
-pub use context::{Context, Kind};
+pub use context::{COMPAT, Context, Kind};
 pub use file::{
     BlockCount, BlockRecord, ContextRecord, Counts, FORMAT, ReadError, Shortfall, WindowRecord,
     read, write,

@@ -9,6 +9,8 @@ pub struct Symbol {
     pub letter: char,
     /// The name, without its module.
     pub name: String,
+    /// The module that it is in, if it is in one.
+    pub module: Option<Box<str>>,
 }
 
 /// Symbols in the order of their addresses.
@@ -73,7 +75,8 @@ fn parse_line(line: &str) -> Option<Symbol> {
     let name = words.next()?.to_owned();
     let mut letters = letter.chars();
     let (letter, None) = (letters.next()?, letters.next()) else { return None };
-    Some(Symbol { address, letter, name })
+    let module = words.next().map(|word| word.trim_matches(['[', ']']).into());
+    Some(Symbol { address, letter, name, module })
 }
 
 #[cfg(test)]
@@ -88,6 +91,8 @@ mod tests {
         assert_eq!(symbols.address("first"), Some(0xffff_ffff_8100_0000));
         assert_eq!(symbols.address("inner"), Some(0xffff_ffff_c000_0000));
         assert_eq!(symbols.end_of(0xffff_ffff_8100_0000), 0xffff_ffff_8100_0010);
+        let modules: Vec<_> = symbols.iter().map(|s| s.module.as_deref()).collect();
+        assert_eq!(modules, [None, None, Some("module")]);
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub(crate) type Serial = u32;
 pub(crate) struct Task {
     pub serial: Serial,
     pub idle: bool,
+    /// Place of its name among those seen; zero if it is not known.
+    pub process: u16,
     /// What it was in when it gave way.
     pub frames: Vec<Frame>,
 }
@@ -37,10 +39,10 @@ impl Tasks {
 
     /// A task made by another takes this address.
     pub fn made(&mut self, address: u64, maker: u64) {
-        let maker = self.get(maker).serial;
+        let Task { serial: maker, process, .. } = *self.get(maker);
         let serial = next_serial(&self.makers);
         self.makers.push(maker);
-        self.by_address.insert(address, Task { serial, ..Task::default() });
+        self.by_address.insert(address, Task { serial, process, ..Task::default() });
     }
 
     /// Whether the task is `root` or descends from it. Makers always have the lower number.

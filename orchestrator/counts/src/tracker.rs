@@ -5,18 +5,23 @@ use std::collections::BTreeMap;
 use kduel_protocol::Mark;
 
 use crate::block::{Block, Repeats};
-use crate::context::{Context, Kind};
+use crate::context::{COMPAT, Context, Kind};
 use crate::file::{Counts, Shortfall, WindowRecord};
 use crate::hooks::{Hook, Hooks};
 use crate::tally::Tally;
 use crate::tasks::{Serial, Tasks};
 use crate::vcpu::{Frame, Vcpu};
 
+use names::{Names, syscall};
+
+mod names;
 mod window;
 
 /// A register of the guest that attribution needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Register {
+    /// Number of a system call.
+    Rax,
     /// Steps that a repeating instruction has left.
     Rcx,
     /// First argument of a function.
@@ -58,6 +63,7 @@ pub struct Tracker {
     hooks: Hooks,
     vcpus: Vec<Vcpu>,
     tasks: Tasks,
+    names: Names,
     blocks: Vec<Block>,
     heads: Vec<Head>,
     /// Number of a block by its address and bytes.
@@ -88,6 +94,7 @@ impl Tracker {
             hooks,
             vcpus: (0..vcpus).map(|_| Vcpu::default()).collect(),
             tasks: Tasks::default(),
+            names: Names::default(),
             blocks: Vec::new(),
             heads: Vec::new(),
             known: BTreeMap::new(),
@@ -246,7 +253,10 @@ impl Tracker {
 
     fn hook(&mut self, vcpu: usize, hook: Hook, guest: &mut impl Guest) {
         match hook {
-            Hook::Syscall => self.vcpus[vcpu].enter(Kind::Syscall, true),
+            Hook::Syscall { compat } => {
+                let number = guest.register(Register::Rax).and_then(|rax| syscall(rax, compat));
+                self.vcpus[vcpu].enter(Kind::Syscall(number), true);
+            }
             Hook::Exception { vector, error_code, fault } => {
                 let frame = self.entry_frame(error_code, guest);
                 let fetch = vector == 14 && frame.error & 16 != 0;
@@ -270,6 +280,7 @@ impl Tracker {
                     self.tasks.made(made, maker);
                 }
             }
+            Hook::Name => self.name_task(guest),
             Hook::Idle => {
                 self.vcpus[vcpu].idle = true;
                 if let Some(task) = self.vcpus[vcpu].task {
@@ -333,7 +344,7 @@ impl Tracker {
         left.idle |= state.idle;
         let entered = self.tasks.get(to);
         state.frames = std::mem::take(&mut entered.frames);
-        state.idle = entered.idle;
+        (state.idle, state.process) = (entered.idle, entered.process);
         state.task = Some(to);
         let serial = entered.serial;
         let own = self.is_own(serial);

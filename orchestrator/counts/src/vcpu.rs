@@ -31,6 +31,8 @@ pub(crate) struct Vcpu {
     pub idle: bool,
     /// The current task belongs to the workload.
     pub own: bool,
+    /// Place of the current task's name among those seen; zero if it is not known.
+    pub process: u16,
     /// In code of a process.
     pub user: bool,
     /// In a function that only waits.
@@ -51,7 +53,7 @@ impl Vcpu {
     /// Where this vCPU is.
     pub fn kind(&self) -> Kind {
         if self.user {
-            return Kind::User;
+            return Kind::User(self.process);
         }
         match self.frames.last() {
             None if self.idle => Kind::Idle,

@@ -14,6 +14,7 @@ const SOFTIRQ: u64 = SWITCH + 0x200;
 const IDLE: u64 = SWITCH + 0x300;
 const SPIN: u64 = SWITCH + 0x400;
 const PLAIN: u64 = SWITCH + 0x500;
+const NAME: u64 = SWITCH + 0x600;
 const SYSCALL: u64 = SWITCH + 0x1000;
 const FAULT: u64 = SWITCH + 0x1100;
 const TIMER: u64 = SWITCH + 0x1200;
@@ -27,6 +28,7 @@ ffffffff81000200 T __do_softirq
 ffffffff81000300 t do_idle
 ffffffff81000400 T native_queued_spin_lock_slowpath
 ffffffff81000500 T plain
+ffffffff81000600 T __set_task_comm
 ffffffff81001000 T __entry_text_start
 ffffffff81001000 T entry_SYSCALL_64
 ffffffff81001100 T asm_exc_page_fault
@@ -100,6 +102,18 @@ impl Machine {
         self.run(SWITCH, &[NOP]);
     }
 
+    fn name(&mut self, task: u64, name: &str) {
+        let mut words = name.as_bytes().to_vec();
+        words.resize(16, 0);
+        for (place, word) in words.chunks_exact(8).enumerate() {
+            let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+            self.guest.memory.insert(0xa000 + 8 * place as u64, word);
+        }
+        self.set(Register::Rdi, task);
+        self.set(Register::Rsi, 0xa000);
+        self.run(NAME, &[NOP]);
+    }
+
     fn make(&mut self, task: u64) {
         self.set(Register::Rdi, task);
         self.run(NEW_TASK, &[NOP]);
@@ -153,7 +167,7 @@ fn a_window_holds_what_lies_between_its_marks_and_nothing_else() {
     let counts = machine.finish();
     assert_eq!(counts.windows[0].number, 7);
     // One behind the first mark, two, and one in front of the second.
-    assert_eq!(instructions(&counts), [(own(Kind::User), 4)]);
+    assert_eq!(instructions(&counts), [(own(Kind::User(0)), 4)]);
     assert_eq!(counts.shortfall, Default::default());
 }
 
@@ -176,6 +190,46 @@ fn a_window_that_is_opened_again_goes_on() {
     // Behind the first mark an instruction is left, and in front of the second one.
     assert_eq!(found, [(7, 2 * 2 + 3 * 2), (8, 2 + 3 * 2)]);
     assert_eq!(counts.shortfall.nested_windows, 0);
+}
+
+#[test]
+fn system_calls_have_numbers_and_processes_have_names() {
+    let mut machine = Machine::new(1);
+    machine.switch(1, 2);
+    machine.name(2, "kduel-agent-that-is-long");
+    machine.mark(Mark::Begin, 0);
+    machine.set(Register::Rax, 57);
+    machine.run(SYSCALL, &[NOP]);
+    machine.make(3);
+    machine.switch(2, 3);
+    machine.run(USER + 0x100, &[INC]);
+    machine.set(Register::Rax, 0xffff_0000_0000_003b);
+    machine.run(SYSCALL, &[NOP]);
+    machine.name(3, "sh");
+    machine.run(USER + 0x100, &[INC, INC]);
+    machine.set(Register::Rax, u64::MAX);
+    machine.run(SYSCALL, &[NOP, NOP, NOP]);
+    machine.switch(3, 2);
+    machine.mark(Mark::End, 0);
+    let counts = machine.finish();
+    let named: Vec<(&str, Kind, u64)> = counts.windows[0]
+        .contexts
+        .iter()
+        .map(|c| (c.name.as_str(), c.context.kind, c.totals[Class::Instructions]))
+        .collect();
+    // The child has its parent's name until it executes a program of its own. Both switches count
+    // where they lead to.
+    assert_eq!(
+        named,
+        [
+            ("kduel-agent-tha", Kind::User(1), 1 + 1 + 1),
+            ("sh", Kind::User(2), 2),
+            ("", Kind::Kernel, 1),
+            ("", Kind::Syscall(None), 3),
+            ("", Kind::Syscall(Some(57)), 1 + 1 + 1),
+            ("", Kind::Syscall(Some(59)), 1 + 1),
+        ]
+    );
 }
 
 #[test]
@@ -202,9 +256,9 @@ fn descendants_are_own_and_strangers_are_not() {
         instructions(&counts),
         [
             (other(Kind::Kernel), 1 + 2),
-            (own(Kind::User), 1 + 1 + 1),
+            (own(Kind::User(0)), 1 + 1 + 1),
             (own(Kind::Kernel), 1 + 1 + 1),
-            (own(Kind::Syscall), 1 + 1 + 1 + 1 + 1 + 1),
+            (own(Kind::Syscall(None)), 1 + 1 + 1 + 1 + 1 + 1),
         ]
     );
 }
@@ -222,7 +276,7 @@ fn a_fault_takes_back_what_was_not_executed() {
     let counts = machine.finish();
     assert_eq!(
         instructions(&counts),
-        [(own(Kind::User), 1 + 4 + 1), (own(Kind::Exception(14)), 3)]
+        [(own(Kind::User(0)), 1 + 4 + 1), (own(Kind::Exception(14)), 3)]
     );
     assert_eq!(all(&counts)[Class::Loads], 1 + 5, "the load once, and the five words of iret");
 }
@@ -238,7 +292,7 @@ fn a_fault_of_fetching_code_takes_nothing_back() {
     machine.mark(Mark::End, 0);
     assert_eq!(
         instructions(&machine.finish()),
-        [(own(Kind::User), 1 + 2 + 1 + 1), (own(Kind::Exception(14)), 1)]
+        [(own(Kind::User(0)), 1 + 2 + 1 + 1), (own(Kind::Exception(14)), 1)]
     );
 }
 
@@ -261,7 +315,7 @@ fn a_repeated_instruction_counts_once_however_often_it_is_interrupted() {
     machine.run(USER + 0x106, &[INC]);
     machine.mark(Mark::End, 0);
     let counts = machine.finish();
-    let user = counts.windows[0].totals(|c| c.kind == Kind::User);
+    let user = counts.windows[0].totals(|c| c.kind == Kind::User(0));
     assert_eq!(user[Class::Instructions], 1 + 1 + 1 + 1 + 1);
     // Three, one again after the fault; the last execution finds nothing to do.
     assert_eq!(user[Class::StringIterations], 4);
@@ -280,7 +334,7 @@ fn an_access_to_a_device_takes_back_the_rest_of_its_block() {
     machine.run(PLAIN + 6, &[INC, INC]);
     machine.mark(Mark::End, 0);
     let counts = machine.finish();
-    assert_eq!(instructions(&counts), [(own(Kind::User), 2), (own(Kind::Syscall), 1 + 4)]);
+    assert_eq!(instructions(&counts), [(own(Kind::User(0)), 2), (own(Kind::Syscall(None)), 1 + 4)]);
     assert_eq!(all(&counts)[Class::MemoryMappedIo], 1);
 }
 
@@ -314,8 +368,8 @@ fn interrupts_softirqs_idle_and_waiting_are_kept_apart() {
             (other(Kind::Kernel), 1),
             (other(timer), 2),
             (other(Kind::Idle), 2),
-            (own(Kind::User), 2),
-            (own(Kind::Syscall), 4),
+            (own(Kind::User(0)), 2),
+            (own(Kind::Syscall(None)), 4),
             (own(timer), 3),
             (own(Kind::Softirq), 2),
             (own(Kind::Waiting), 2),
@@ -342,7 +396,7 @@ fn a_vcpu_that_began_in_its_idle_task_is_known_to_idle_when_it_is_back() {
     machine.mark(Mark::End, 0);
     assert_eq!(
         instructions(&machine.finish()),
-        [(other(Kind::Kernel), 1), (other(Kind::Idle), 1 + 2), (own(Kind::User), 2)]
+        [(other(Kind::Kernel), 1), (other(Kind::Idle), 1 + 2), (own(Kind::User(0)), 2)]
     );
 }
 
@@ -365,7 +419,10 @@ fn a_softirq_that_returned_unseen_is_over() {
     machine.run(PLAIN, &[INC]);
     machine.vcpu = 0;
     machine.mark(Mark::End, 0);
-    assert_eq!(instructions(&machine.finish()), [(other(Kind::Syscall), 1), (own(Kind::User), 2)]);
+    assert_eq!(
+        instructions(&machine.finish()),
+        [(other(Kind::Syscall(None)), 1), (own(Kind::User(0)), 2)]
+    );
 }
 
 #[test]
@@ -385,7 +442,7 @@ fn vcpus_are_counted_into_one_window_but_followed_apart() {
     machine.mark(Mark::End, 0);
     assert_eq!(
         instructions(&machine.finish()),
-        [(other(Kind::User), 1), (other(Kind::Syscall), 1), (own(Kind::User), 3)]
+        [(other(Kind::User(0)), 1), (other(Kind::Syscall(None)), 1), (own(Kind::User(0)), 3)]
     );
 }
 

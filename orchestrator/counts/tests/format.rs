@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 fn kinds() -> impl Strategy<Value = Kind> {
     prop_oneof![
-        Just(Kind::User),
-        Just(Kind::Syscall),
+        any::<u16>().prop_map(Kind::User),
+        proptest::option::of(0..0x7fffu16).prop_map(Kind::Syscall),
         any::<u8>().prop_map(Kind::Exception),
         any::<u8>().prop_map(Kind::Interrupt),
         any::<u16>().prop_map(Kind::SystemInterrupt),
@@ -84,7 +84,7 @@ fn sums_that_are_not_those_of_the_blocks_are_refused() {
     let mut totals = count.totals(&block);
     assert_eq!(totals[Class::Instructions], 5);
     totals[Class::Loads] = 1;
-    let context = Context { own: true, kind: Kind::User };
+    let context = Context { own: true, kind: Kind::User(0) };
     let part = ContextRecord { context, name: String::new(), totals, blocks: vec![count] };
     let counts = Counts {
         vcpus: 1,
@@ -94,4 +94,31 @@ fn sums_that_are_not_those_of_the_blocks_are_refused() {
     };
     let what = "the sums are not those of the blocks";
     assert_eq!(read(&write(&counts)), Err(ReadError::Malformed { record: 2, what }));
+}
+
+#[test]
+fn what_completed_adds_up_to_the_total() {
+    let block = Block::decode(0x1000, &[0x90, 0x90, 0xf3, 0x48, 0xab], &[1, 1, 3]);
+    let count =
+        BlockCount { block: 0, executions: 9, unfinished: 4, empty: 0, corrections: vec![(1, -2)] };
+    let completed: Vec<u64> = count.completed(3).collect();
+    assert_eq!(completed, [9, 7, 3]);
+    assert_eq!(count.totals(&block)[Class::Instructions], 19);
+}
+
+#[test]
+fn the_format_before_system_calls_had_numbers_is_still_read() {
+    let context = Context { own: true, kind: Kind::Syscall(None) };
+    let part =
+        ContextRecord { context, name: String::new(), totals: Totals::default(), blocks: vec![] };
+    let windows = vec![WindowRecord { number: 1, contexts: vec![part] }];
+    let counts = Counts { vcpus: 1, windows, ..Counts::default() };
+    let mut file = write(&counts);
+    // Magic, tag, length; then the major version, covered by the record's checksum.
+    file[13] = 1;
+    let length = u32::from_le_bytes(file[9..13].try_into().unwrap()) as usize;
+    let end = 13 + length;
+    let sum = crc32c::crc32c(&file[8..end]);
+    file[end..end + 4].copy_from_slice(&sum.to_le_bytes());
+    assert_eq!(read(&file), Ok(counts));
 }

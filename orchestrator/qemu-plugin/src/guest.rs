@@ -7,14 +7,15 @@ use kduel_counts::{Guest, Register};
 use crate::ffi;
 
 /// The names by which QEMU lists the registers, in the order of [`place`].
-const NAMES: [&CStr; 4] = [c"rcx", c"rdi", c"rsi", c"rsp"];
+const NAMES: [&CStr; 5] = [c"rax", c"rcx", c"rdi", c"rsi", c"rsp"];
 
 fn place(register: Register) -> usize {
     match register {
-        Register::Rcx => 0,
-        Register::Rdi => 1,
-        Register::Rsi => 2,
-        Register::Rsp => 3,
+        Register::Rax => 0,
+        Register::Rcx => 1,
+        Register::Rdi => 2,
+        Register::Rsi => 3,
+        Register::Rsp => 4,
     }
 }
 

@@ -205,7 +205,7 @@ extern "C" fn on_vcpu(_: ffi::Id, index: c_uint) {
     let running = plugin.running.get_or_insert_with(|| {
         let guest = CurrentVcpu::find();
         if !guest.is_complete() {
-            give_up("this QEMU does not let plugins read rcx, rdi, rsi and rsp");
+            give_up("this QEMU does not let plugins read rax, rcx, rdi, rsi and rsp");
         }
         Running { guest, turn: Turn::find(), thread }
     });

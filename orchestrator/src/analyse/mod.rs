@@ -8,6 +8,7 @@ mod exact;
 mod failures;
 mod margin;
 mod pairing;
+pub mod profile;
 mod run;
 mod self_test;
 mod series;

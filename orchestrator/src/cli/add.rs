@@ -96,7 +96,7 @@ pub fn run(args: &AddArgs, environment: &Environment) -> Result<u8, CliError> {
     let end = carry_out(&mut prepared, &watcher);
     watcher.finish();
     let options = RunOptions { json: args.json, ..RunOptions::default() };
-    conclude(&options, &prepared, end?)
+    conclude(&options, &prepared, end?, environment)
 }
 
 /// Puts `side` behind the others of every experiment.

@@ -18,7 +18,7 @@ use crate::config::Environment;
 use crate::exit_code;
 use crate::fault::{Failure, FailureClass};
 use crate::plan::{PlannedExperiment, PlannedSide};
-use crate::provision::{DebugInfo, sha256_of};
+use crate::provision::DebugInfo;
 use crate::report::{annotation_html, annotation_text};
 use crate::text::escape;
 
@@ -77,7 +77,7 @@ enum Format {
 /// The run has no profile, or the function is not in it; says what is near.
 pub fn run(args: &AnnotateArgs, environment: &Environment) -> Result<u8, CliError> {
     let stored = StoredRun::open(&environment.runs_dir(), &args.run)?;
-    let mut annotation = find(args, &stored, environment)?;
+    let mut annotation = find(args, &stored)?;
     for path in &args.vmlinux {
         add_sources(&mut annotation, path)?;
     }
@@ -89,11 +89,7 @@ pub fn run(args: &AnnotateArgs, environment: &Environment) -> Result<u8, CliErro
 }
 
 /// Looks through the run's experiments for the first whose sides executed the function.
-fn find(
-    args: &AnnotateArgs,
-    stored: &StoredRun,
-    environment: &Environment,
-) -> Result<Annotation, CliError> {
+fn find(args: &AnnotateArgs, stored: &StoredRun) -> Result<Annotation, CliError> {
     let wanted = Wanted::parse(&args.function);
     let scope = if args.all { Scope::All } else { Scope::Own };
     let mut answer = None;
@@ -101,7 +97,7 @@ fn find(
         let cpu = cpu(experiment, args.cpu.as_deref())?;
         let inputs = sides(experiment, &args.side)?
             .into_iter()
-            .map(|side| input(stored, environment, experiment, side, cpu))
+            .map(|side| input(stored, experiment, side, cpu))
             .collect::<Result<Vec<_>, Failure>>()?;
         match annotate(Question { wanted: &wanted, scope, cpu }, &trials, &inputs) {
             Ok(annotation) => return Ok(annotation),
@@ -115,7 +111,6 @@ fn find(
 /// Reads everything that was counted on a side.
 fn input<'a>(
     stored: &'a StoredRun,
-    environment: &Environment,
     experiment: &PlannedExperiment,
     side: &'a PlannedSide,
     cpu: &str,
@@ -126,7 +121,7 @@ fn input<'a>(
         return Err(Failure::new(FailureClass::Usage, title)
             .hint("`kduel report` says what became of it; --side shows another one"));
     };
-    let names = Rc::new(Names::new(&symbols(stored, environment, side, first)?));
+    let names = Rc::new(Names::new(&symbols(stored, side, first)?));
     let boots = records
         .into_iter()
         .map(|record| Ok((record, counts(stored, record)?)))
@@ -137,18 +132,19 @@ fn input<'a>(
 }
 
 fn counts(stored: &StoredRun, record: &BootRecord) -> Result<Counts, Failure> {
-    kduel_counts::read(&stored.counts(&record.boot)?).map_err(|error| {
-        let title = format!("failed to read the profile of boot {}: {error}", record.boot);
+    let broken = |why: &str| {
+        let title = format!("failed to read the profile of boot {}: {why}", record.boot);
         Failure::new(FailureClass::HostIo, title)
             .hint("run it again: `kduel run` with the arguments in the run's run.json")
-    })
+    };
+    let bytes = stored.counts(&record.boot)?.ok_or_else(|| broken("it is not there"))?;
+    kduel_counts::read(&bytes).map_err(|error| broken(&error.to_string()))
 }
 
 /// The symbols that the side's kernel was counted by. They must be the very ones: what is said of
 /// addresses is nothing without them.
 fn symbols(
     stored: &StoredRun,
-    environment: &Environment,
     side: &PlannedSide,
     record: &BootRecord,
 ) -> Result<Symbols, Failure> {
@@ -163,23 +159,8 @@ fn symbols(
         return Err(broken("are not known: its kernel has none that can be used")
             .hint("a kernel with CONFIG_KALLSYMS has"));
     };
-    let kernel = stored.info.kernels.get(&side.kernel_name);
-    let path = kernel
-        .map(|kernel| symbols_file(environment, &kernel.image_sha256, &kernel.initramfs_sha256));
-    let path = path.ok_or_else(|| broken("cannot be found: run.json does not name its kernel"))?;
-    let text = std::fs::read(&path)
-        .map_err(|error| broken(&format!("are gone: {}: {error}", path.display())))?;
-    if sha256_of(&text) != *expected {
-        return Err(broken("have changed since the run"));
-    }
-    Symbols::parse(&String::from_utf8_lossy(&text))
-        .map_err(|error| broken(&format!("cannot be read: {error}")))
-}
-
-/// Where the symbols of a kernel with these digests are kept.
-fn symbols_file(environment: &Environment, image: &str, initramfs: &str) -> PathBuf {
-    let key = sha256_of(format!("{image} {initramfs}").as_bytes());
-    environment.symbols_dir().join(format!("{key}.kallsyms"))
+    let text = stored.symbols(expected)?.ok_or_else(|| broken("are not in the run's folder"))?;
+    Symbols::parse(&text).map_err(|error| broken(&format!("cannot be read: {error}")))
 }
 
 /// Names the lines of the source on every side whose kernel has the build id of the file.
@@ -264,6 +245,7 @@ mod tests {
     use crate::collect::testing::plan;
     use crate::collect::{ExactBoot, KernelIdentity, RunFolder, RunInfo};
     use crate::plan::{Measure, series_label};
+    use crate::provision::sha256_of;
 
     #[derive(Parser)]
     struct Line {
@@ -285,7 +267,6 @@ mod tests {
             plan.measure = Measure::Instructions;
             plan.experiments[0].blocks[0].cpu = Some("Westmere-v1".into());
             let mut info = RunInfo::new(Accel::Tcg, vec!["kduel".into()]);
-            std::fs::create_dir_all(environment.symbols_dir()).unwrap();
             for side in &mut plan.experiments[0].sides {
                 side.kernel_name = format!("kernel-{}", side.name);
                 let kernel = KernelIdentity {
@@ -294,14 +275,16 @@ mod tests {
                     image_sha256: side.name.clone(),
                     initramfs_sha256: String::new(),
                 };
-                let symbols = symbols_file(&environment, &kernel.image_sha256, "");
-                std::fs::write(symbols, read(&format!("{}.kallsyms", side.name))).unwrap();
                 info.kernels.insert(side.kernel_name.clone(), kernel);
             }
             std::fs::create_dir_all(environment.runs_dir()).unwrap();
             let mut run = RunFolder::create(&environment.runs_dir(), &plan, info).unwrap();
             for mut record in fixture().records {
-                let symbols = sha256_of(&read(&format!("{}.kallsyms", record.side)));
+                let text = read(&format!("{}.kallsyms", record.side));
+                let symbols = sha256_of(&text);
+                let file = folder.path().join(&symbols);
+                std::fs::write(&file, text).unwrap();
+                run.write_symbols(&symbols, &file).unwrap();
                 let inputs = [("symbols".to_owned(), symbols)].into();
                 let cpu = "Westmere-v1".to_owned();
                 record.exact = Some(Box::new(ExactBoot { inputs, cpu, ..ExactBoot::default() }));
@@ -315,7 +298,7 @@ mod tests {
         fn find(&self, words: &[&str]) -> Result<Annotation, CliError> {
             let args = Line::parse_from([&["annotate"], words].concat()).args;
             let stored = StoredRun::open(&self.environment.runs_dir(), &args.run)?;
-            let mut annotation = find(&args, &stored, &self.environment)?;
+            let mut annotation = find(&args, &stored)?;
             for path in &args.vmlinux {
                 add_sources(&mut annotation, path)?;
             }
@@ -386,22 +369,25 @@ mod tests {
     #[test]
     fn damaged_stores_are_told() {
         let stored = Stored::new();
-        stored.change(".kallsyms", |path| std::fs::write(path, "ffff T x\n").unwrap());
-        stored.refuses(&["pgd_alloc"], exit_code::RIG, &["symbols of side a have changed"]);
-        stored.change(".kallsyms", |path| std::fs::remove_file(path).unwrap());
-        stored.refuses(&["pgd_alloc"], exit_code::RIG, &["symbols of side a are gone"]);
+        stored.change(".kallsyms.zst", |path| {
+            std::fs::write(path, zstd::encode_all(&b"ffff T x\n"[..], 1).unwrap()).unwrap();
+        });
+        stored.refuses(&["pgd_alloc"], exit_code::RIG, &["have changed since the run"]);
+        stored.change(".kallsyms.zst", |path| std::fs::remove_file(path).unwrap());
+        stored.refuses(&["pgd_alloc"], exit_code::RIG, &["symbols of side a are not in the run"]);
         let stored = Stored::new();
         // The first record is the header: tag, length, then the version's major number.
-        stored.change(".counts", |path| {
-            let mut bytes = std::fs::read(path).unwrap();
+        stored.change(".counts.zst", |path| {
+            let packed = std::fs::read(path).unwrap();
+            let mut bytes = zstd::decode_all(&packed[..]).unwrap();
             bytes[13] = 0;
             let end = 13 + usize::from(bytes[9]);
             let sum = crc32c::crc32c(&bytes[8..end]);
             bytes[end..end + 4].copy_from_slice(&sum.to_le_bytes());
-            std::fs::write(path, bytes).unwrap();
+            std::fs::write(path, zstd::encode_all(&bytes[..], 1).unwrap()).unwrap();
         });
         stored.refuses(&["pgd_alloc"], exit_code::RIG, &["have format 0", "run it again"]);
-        stored.change(".counts", |path| std::fs::remove_file(path).unwrap());
-        stored.refuses(&["pgd_alloc"], exit_code::RIG, &["failed to read", ".counts"]);
+        stored.change(".counts.zst", |path| std::fs::remove_file(path).unwrap());
+        stored.refuses(&["pgd_alloc"], exit_code::RIG, &["failed to read", "is not there"]);
     }
 }

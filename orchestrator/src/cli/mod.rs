@@ -9,6 +9,7 @@ mod kernels;
 mod logging;
 pub mod plan;
 mod prepare;
+mod profile;
 mod report;
 mod run;
 mod runs;
@@ -122,7 +123,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError>
             Ok(exit_code::DONE)
         }
         Command::Runs(args) => Ok(runs::run(&args, &environment.runs_dir())?),
-        Command::Report(args) => Ok(report::run(&args, &environment.runs_dir())?),
+        Command::Report(args) => Ok(report::run(&args, environment)?),
         Command::Annotate(args) => annotate::run(&args, environment),
         Command::Verify(args) => verify::run(&args, environment),
         Command::Add(args) => add::run(&args, environment),

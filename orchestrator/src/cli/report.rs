@@ -1,15 +1,19 @@
 //! `kduel report`: what a stored run says.
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
+use crate::analyse::profile::RunProfiles;
 use crate::analyse::{Analysis, analyse};
 use crate::collect::{RunRef, StoredRun};
+use crate::config::Environment;
 use crate::fault::Failure;
-use crate::report::{Look, Report, json, text};
+use crate::report::{Look, Report, diffprofile, json, text};
 use crate::text::count;
+
+use super::profile;
 
 /// Show what a stored run says.
 #[derive(Debug, Clone, Args)]
@@ -23,6 +27,13 @@ pub struct ReportArgs {
     /// Inconclusive is no success: exit code 3
     #[arg(long)]
     pub strict: bool,
+    /// Let every function be a row of its own, however plainly two are the same
+    #[arg(long)]
+    pub no_fold: bool,
+    /// Groups of functions to put before those that come along [default: groups.yaml in the
+    /// configuration folder]
+    #[arg(long, value_name = "FILE")]
+    pub groups: Option<PathBuf>,
 }
 
 /// As what a report is written.
@@ -32,6 +43,8 @@ pub enum Format {
     Text,
     /// For programs: kduel-report/1
     Json,
+    /// Every function, candidate minus base, worst first; of exact runs
+    Diffprofile,
 }
 
 /// Writes the report of a stored run to standard output.
@@ -39,10 +52,17 @@ pub enum Format {
 /// # Errors
 ///
 /// The run is not there or cannot be read, or standard output is broken.
-pub fn run(args: &ReportArgs, runs_dir: &Path) -> Result<u8, Failure> {
-    let stored = StoredRun::open(runs_dir, &args.run)?;
+pub fn run(args: &ReportArgs, environment: &Environment) -> Result<u8, Failure> {
+    let stored = StoredRun::open(&environment.runs_dir(), &args.run)?;
     let analysis = analyse_stored(&stored);
-    emit(&render(&stored, &analysis, args.format, look()))?;
+    let file = args.groups.as_deref().or(environment.groups.as_deref());
+    let terms = profile::terms(file, args.groups.is_some(), !args.no_fold)?;
+    let profiles = match args.format {
+        Format::Json => RunProfiles::default(),
+        Format::Text => profile::profiles_or_note(&stored, &terms),
+        Format::Diffprofile => profile::profiles(&stored, &terms)?,
+    };
+    emit(&render(&stored, &analysis, &profiles, args.format, look()))?;
     Ok(analysis.exit_code(args.strict))
 }
 
@@ -62,9 +82,16 @@ pub fn analyse_stored(stored: &StoredRun) -> Analysis {
 }
 
 /// The report as one string, with a newline at its end.
-pub fn render(stored: &StoredRun, analysis: &Analysis, format: Format, look: Look) -> String {
-    let report = Report { info: &stored.info, plan: &stored.plan, analysis };
+pub fn render(
+    stored: &StoredRun,
+    analysis: &Analysis,
+    profiles: &RunProfiles,
+    format: Format,
+    look: Look,
+) -> String {
+    let report = Report { info: &stored.info, plan: &stored.plan, analysis, profiles };
     match format {
+        Format::Diffprofile => diffprofile(&report),
         Format::Text => text(&report, look),
         Format::Json => json(&report),
     }
@@ -120,12 +147,13 @@ mod tests {
         std::fs::write(&journal, &bytes[..bytes.len() - 3]).unwrap();
         let stored = StoredRun::open(runs.path(), &RunRef::default()).unwrap();
         let analysis = analyse_stored(&stored);
-        let text = render(&stored, &analysis, Format::Text, Look { width: 120, colour: false });
+        let none = RunProfiles::default();
+        let render = |format, look| render(&stored, &analysis, &none, format, look);
+        let text = render(Format::Text, Look { width: 120, colour: false });
         assert!(text.starts_with("verdict: regression\n"), "{text}");
         assert!(text.contains("note: 7 of 8 planned pairs of boots are complete"), "{text}");
         assert!(text.contains("note: journal.jsonl is used up to line 15"), "{text}");
-        let json: serde_json::Value =
-            serde_json::from_str(&render(&stored, &analysis, Format::Json, look())).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&render(Format::Json, look())).unwrap();
         assert_eq!(json["comparisons"][0]["pairs"], 7);
         assert_eq!(analysis.exit_code(false), 1);
     }

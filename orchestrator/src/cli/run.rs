@@ -1,6 +1,7 @@
 //! `kduel run`: plan, provision, boot, run, collect, analyse, report.
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -8,7 +9,8 @@ use super::args::{FailOn, RUN_EXAMPLES, RunArgs, RunOptions};
 use super::prepare::{Prepared, prepare};
 use super::talk::tell;
 use super::watch::{WatchOptions, Watcher};
-use super::{CliError, logging, report, signals};
+use super::{CliError, logging, profile, report, signals};
+use crate::analyse::profile::RunProfiles;
 use crate::analyse::{Analysis, Verdict};
 use crate::collect::{BootRecord, RunFolder, StoredRun, samples_jsonl};
 use crate::config::Environment;
@@ -49,7 +51,7 @@ pub fn run(command: &RunCommand, environment: &Environment) -> Result<u8, CliErr
     });
     watcher.finish();
     let (prepared, end) = end?;
-    conclude(options, &prepared, end)
+    conclude(options, &prepared, end, environment)
 }
 
 pub(super) fn carry_out(
@@ -105,6 +107,10 @@ impl Recorder for RunFolder {
     fn counts(&mut self, boot: &BootId, counts: &[u8]) -> Result<(), Failure> {
         self.write_counts(boot, counts)
     }
+
+    fn symbols(&mut self, digest: &str, path: &Path) -> Result<(), Failure> {
+        self.write_symbols(digest, path)
+    }
 }
 
 /// Stores and prints the report of whatever was finished.
@@ -112,11 +118,17 @@ pub(super) fn conclude(
     options: &RunOptions,
     prepared: &Prepared,
     end: RunEnd,
+    environment: &Environment,
 ) -> Result<u8, CliError> {
     // From disk, as `kduel report` does: what is printed now can be printed again.
     let stored = StoredRun::read(prepared.folder.path())?;
     let analysis = report::analyse_stored(&stored);
-    let render = |format, look| report::render(&stored, &analysis, format, look);
+    let profiles = if options.json {
+        RunProfiles::default()
+    } else {
+        profile::after_run(&stored, environment.groups.as_deref())
+    };
+    let render = |format, look| report::render(&stored, &analysis, &profiles, format, look);
     if stored.records.is_empty() {
         tell("no boot was finished: there is nothing to report");
     } else if options.json {

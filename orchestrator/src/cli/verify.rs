@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -211,7 +212,9 @@ fn compare(
         if let crate::collect::BootOutcome::Completed(result) = &record.outcome {
             samples += result.samples.len();
         }
-        if let (Ok(then), Some(now)) = (stored.counts(&record.boot), again.0.get(&record.boot)) {
+        if let (Ok(Some(then)), Some(now)) =
+            (stored.counts(&record.boot), again.0.get(&record.boot))
+        {
             if then != *now {
                 return Answer::Differs(format!("{}: the counts block by block", record.boot));
             }
@@ -237,6 +240,10 @@ impl Recorder for Again {
 
     fn counts(&mut self, boot: &BootId, counts: &[u8]) -> Result<(), Failure> {
         self.0.insert(boot.clone(), counts.to_vec());
+        Ok(())
+    }
+
+    fn symbols(&mut self, _: &str, _: &Path) -> Result<(), Failure> {
         Ok(())
     }
 }

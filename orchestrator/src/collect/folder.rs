@@ -131,16 +131,6 @@ impl RunFolder {
         write_atomically(&path, console.as_bytes())
     }
 
-    /// Writes `profile/<boot>.counts`: what the plugin counted, block by block.
-    ///
-    /// # Errors
-    ///
-    /// `HostIo`.
-    pub fn write_counts(&self, boot: &BootId, counts: &[u8]) -> Result<(), Failure> {
-        let path = self.path.join("profile").join(format!("{}.counts", file_name(&boot.0)));
-        fs::write(&path, counts).map_err(|error| host_io("write", &path, &error))
-    }
-
     /// Writes a file that can be had again from the journal: `samples.jsonl`, `report.json`.
     ///
     /// # Errors
@@ -173,18 +163,6 @@ impl StoredRun {
         let bytes = fs::read(&journal).map_err(|error| host_io("read", &journal, &error))?;
         let found = recover(&bytes);
         Ok(Self { path: path.to_owned(), info, plan, records: found.records, cut: found.cut })
-    }
-}
-
-impl StoredRun {
-    /// What the plugin counted in a boot, block by block.
-    ///
-    /// # Errors
-    ///
-    /// `HostIo`.
-    pub fn counts(&self, boot: &BootId) -> Result<Vec<u8>, Failure> {
-        let path = self.path.join("profile").join(format!("{}.counts", file_name(&boot.0)));
-        fs::read(&path).map_err(|error| host_io("read", &path, &error))
     }
 }
 
@@ -238,7 +216,7 @@ fn point_last(runs_dir: &Path, id: &RunId) -> Result<(), Failure> {
 }
 
 /// A name that stays within its folder, whatever the user called sides and experiments.
-fn file_name(name: &str) -> String {
+pub(super) fn file_name(name: &str) -> String {
     let safe = |c: char| if c.is_alphanumeric() || "-_.+".contains(c) { c } else { '_' };
     name.chars().map(safe).collect()
 }

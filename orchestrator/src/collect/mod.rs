@@ -7,6 +7,7 @@ mod info;
 mod journal;
 mod known;
 mod list;
+mod profile;
 mod record;
 mod reference;
 mod samples;

@@ -14,6 +14,8 @@ pub struct Environment {
     pub cache_dir: PathBuf,
     /// Where runs are kept.
     pub state_dir: PathBuf,
+    /// Groups of functions that the user adds, if there is a folder for such files; need not be there.
+    pub groups: Option<PathBuf>,
     /// `KDUEL_AGENT`: the agent's binary, if it is not beside `kduel`.
     pub agent: Option<PathBuf>,
     /// `KDUEL_QEMU_PLUGIN`: the counting plugin, if it is not beside `kduel`.
@@ -48,6 +50,7 @@ impl Environment {
         let cache_dir = folder("KDUEL_CACHE_DIR", base.as_ref().map(BaseStrategy::cache_dir))?;
         let state_dir = folder("KDUEL_STATE_DIR", base.as_ref().and_then(BaseStrategy::state_dir))?;
         Ok(Self {
+            groups: base.as_ref().map(|base| base.config_dir().join("kduel/groups.yaml")),
             cache_dir,
             state_dir,
             agent: var("KDUEL_AGENT").map(|path| current_dir.join(path)),

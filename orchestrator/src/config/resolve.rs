@@ -106,23 +106,21 @@ fn select(check: &mut Check<'_>, named: Vec<Named>, selected: &[(String, Spot)])
 /// One run has one measure, and one way to look at its data.
 fn together(check: &mut Check<'_>, root: &Node, experiments: &[Experiment]) {
     let Some(first) = experiments.first() else { return };
-    let kinds: [(&str, &str, fn(&Experiment, &Experiment) -> bool); 2] = [
-        ("measure", "select experiments of one measure, or give --measure time", |a, b| {
-            a.terms.measure != b.terms.measure
-        }),
-        ("`quick`", "select them one by one, or give --quick", |a, b| {
-            a.terms.quick != b.terms.quick
-        }),
-    ];
-    for (what, hint, differ) in kinds {
-        let Some(other) = experiments.iter().find(|other| differ(first, other)) else { continue };
-        let message = format!(
-            "experiments `{}` and `{}` differ in {what}, and one run has one",
-            first.name, other.name
-        );
-        let spot = place(root, &other.name).unwrap_or(root.spot);
-        return check.advise(spot, message, hint);
-    }
+    let measure = |other: &&Experiment| other.terms.measure != first.terms.measure;
+    let quick = |other: &&Experiment| other.terms.quick != first.terms.quick;
+    let (other, what, hint) = if let Some(other) = experiments.iter().find(measure) {
+        (other, "measure", "select experiments of one measure, or give --measure time")
+    } else if let Some(other) = experiments.iter().find(quick) {
+        (other, "`quick`", "select them one by one, or give --quick")
+    } else {
+        return;
+    };
+    let message = format!(
+        "experiments `{}` and `{}` differ in {what}, and one run has one",
+        first.name, other.name
+    );
+    let spot = place(root, &other.name).unwrap_or(root.spot);
+    check.advise(spot, message, hint);
 }
 
 fn place(root: &Node, experiment: &str) -> Option<Spot> {

@@ -2,13 +2,14 @@
 
 use kduel_protocol::{ExactMetric, workload};
 
+use crate::analyse::profile::RunProfiles;
 use crate::analyse::{Comparison, CountPair, ExactFinding, ExactWord, SideSummary, Verdict};
 use crate::collect::ExactBoot;
 use crate::text::count;
 
 use super::number::{interval, margin, percent, quantity, signed_percent};
 use super::page::{Page, Span};
-use super::{Report, processor};
+use super::{Report, processor, profile};
 
 /// With more comparisons than this only those that changed are shown.
 const SHOWN_IN_FULL: usize = 8;
@@ -24,11 +25,13 @@ pub(super) fn verdicts(page: &mut Page, report: &Report<'_>) {
     let analysis = report.analysis;
     let primary: Vec<&Comparison> = analysis.comparisons.iter().filter(|c| c.primary).collect();
     let worst = primary.iter().min_by_key(|c| c.verdict);
-    let word = worst.map_or_else(|| analysis.worst.words().to_owned(), |c| word_of(c));
+    let profiles = report.profiles;
+    let word = worst.map_or_else(|| analysis.worst.words().to_owned(), |c| word_of(c, profiles));
     let mut spans = vec![Span::Coloured(word, analysis.worst)];
     if primary.len() > 1 {
         spans.push(
-            format!("(of {}: {})", count(primary.len(), "comparison"), tally(&primary)).into(),
+            format!("(of {}: {})", count(primary.len(), "comparison"), tally(&primary, profiles))
+                .into(),
         );
     }
     page.paragraph("verdict: ", spans);
@@ -36,16 +39,22 @@ pub(super) fn verdicts(page: &mut Page, report: &Report<'_>) {
     machine(page, report);
     page.blank();
     let several = report.plan.experiments.len() > 1;
-    let shown = |comparison: &&&Comparison| primary.len() <= SHOWN_IN_FULL || changed(comparison);
+    let shown = |comparison: &&&Comparison| {
+        primary.len() <= SHOWN_IN_FULL || changed(comparison) || unlike(comparison, profiles)
+    };
     let rows: Vec<&&Comparison> = primary.iter().filter(shown).collect();
     for comparison in &rows {
         let series = &comparison.series;
         let experiment = if several { format!("{}: ", series.experiment) } else { String::new() };
-        page.paragraph(&format!("  {experiment}{}  ", series.workload), sentence(comparison));
+        page.paragraph(
+            &format!("  {experiment}{}  ", series.workload),
+            sentence(comparison, profiles),
+        );
     }
     let hidden = primary.len() - rows.len();
     if hidden > 0 {
-        let same = primary.iter().filter(|c| is(c, ExactWord::Identical)).count();
+        let hides = |c: &&&Comparison| is(c, ExactWord::Identical) && !unlike(c, profiles);
+        let same = primary.iter().filter(hides).count();
         let rest = format!(
             "{} not shown: {same} identical, {} within the margin",
             count(hidden, "comparison"),
@@ -59,21 +68,31 @@ fn is(comparison: &Comparison, word: ExactWord) -> bool {
     comparison.exact.as_ref().is_some_and(|exact| exact.word == Some(word))
 }
 
+/// Equal totals of different functions are not identical.
+fn unlike(comparison: &Comparison, profiles: &RunProfiles) -> bool {
+    let series = profile::of(profiles, comparison);
+    is(comparison, ExactWord::Identical)
+        && series.is_some_and(|series| profile::differs(&series.profile))
+}
+
 fn changed(comparison: &Comparison) -> bool {
     comparison.verdict != Verdict::NoChange
 }
 
 /// The word of a comparison, or the verdict where there is none.
-fn word_of(comparison: &Comparison) -> String {
+fn word_of(comparison: &Comparison, profiles: &RunProfiles) -> String {
+    if unlike(comparison, profiles) {
+        return "equal totals of different functions".to_owned();
+    }
     let word = comparison.exact.as_ref().and_then(|exact| exact.word);
     let metric = &comparison.series.metric;
     word.map_or_else(|| comparison.verdict.words(), |word| word.words(metric)).to_owned()
 }
 
-fn tally(primary: &[&Comparison]) -> String {
+fn tally(primary: &[&Comparison], profiles: &RunProfiles) -> String {
     let mut words: Vec<(Verdict, String, usize)> = Vec::new();
     for comparison in primary {
-        let word = word_of(comparison);
+        let word = word_of(comparison, profiles);
         match words.iter_mut().find(|(_, known, _)| *known == word) {
             Some((_, _, number)) => *number += 1,
             None => words.push((comparison.verdict, word, 1)),
@@ -117,9 +136,9 @@ fn machine(page: &mut Page, report: &Report<'_>) {
 }
 
 /// `patched has 20.0 % more instructions, 146476 to 175772 per fork+exit; …`.
-fn sentence(comparison: &Comparison) -> Vec<Span> {
+fn sentence(comparison: &Comparison, profiles: &RunProfiles) -> Vec<Span> {
     let (side, reason) = (&comparison.side, &comparison.reason);
-    let word = Span::Coloured(word_of(comparison), comparison.verdict);
+    let word = Span::Coloured(word_of(comparison, profiles), comparison.verdict);
     let (Some(change), Some(exact)) = (comparison.change, &comparison.exact) else {
         return vec![format!("{side}:").into(), word, format!("; {reason}").into()];
     };
@@ -162,11 +181,23 @@ fn values(comparison: &Comparison, exact: &ExactFinding) -> String {
 }
 
 /// The numbers of one experiment: what was executed, by context and class.
-pub(super) fn numbers(page: &mut Page, base: &str, comparisons: &[&Comparison]) {
+pub(super) fn numbers(
+    page: &mut Page,
+    base: &str,
+    comparisons: &[&Comparison],
+    profiles: &RunProfiles,
+) {
     let primary: Vec<&&Comparison> = comparisons.iter().filter(|c| c.primary).collect();
     let detailed = primary.len() <= SHOWN_IN_FULL;
-    for comparison in primary.iter().filter(|c| detailed || changed(c)) {
-        let Some(exact) = &comparison.exact else { continue };
+    for comparison in primary {
+        let series = profile::of(profiles, comparison);
+        // Equal totals of different functions are not identical.
+        let differs = series.is_some_and(|series| profile::differs(&series.profile));
+        let Some(exact) =
+            comparison.exact.as_ref().filter(|_| detailed || changed(comparison) || differs)
+        else {
+            continue;
+        };
         if exact.classes.is_empty() {
             continue;
         }
@@ -183,6 +214,9 @@ pub(super) fn numbers(page: &mut Page, base: &str, comparisons: &[&Comparison]) 
         table(page, "own tasks, by class", &exact.classes);
         table(page, "events", &exact.events);
         beside(page, comparisons, comparison);
+        if let Some(series) = series {
+            profile::section(page, series, detailed);
+        }
     }
 }
 

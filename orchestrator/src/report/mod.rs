@@ -1,11 +1,13 @@
 //! Comparisons as text and as JSON. Pure.
 
 mod annotate;
+mod diffprofile;
 mod exact;
 mod json;
 pub mod number;
 mod page;
 mod processor;
+mod profile;
 mod series;
 mod sides;
 #[cfg(test)]
@@ -14,11 +16,13 @@ mod text;
 mod words;
 
 pub use annotate::{annotation_html, annotation_text};
+pub use diffprofile::diffprofile;
 pub use json::{REPORT_FORMAT, json};
 pub use page::Look;
 pub use text::text;
 
 use crate::analyse::Analysis;
+use crate::analyse::profile::RunProfiles;
 use crate::collect::RunInfo;
 use crate::plan::Plan;
 
@@ -31,4 +35,6 @@ pub struct Report<'a> {
     pub plan: &'a Plan,
     /// What came out.
     pub analysis: &'a Analysis,
+    /// Functions; of exact runs only.
+    pub profiles: &'a RunProfiles,
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::analyse::analyse;
+use crate::analyse::profile::RunProfiles;
 use crate::boot::Accel;
 use crate::collect::testing::{completed, failed, pairs, plan, trial};
 use crate::collect::{
@@ -51,7 +52,8 @@ fn result_mut(record: &mut BootRecord) -> &mut BootResult {
 /// The report at 80 and at 120 columns; every line fits.
 fn both(plan: &Plan, records: &[BootRecord]) -> String {
     let (info, analysis) = (info(), analyse(plan, records));
-    let report = Report { info: &info, plan, analysis: &analysis };
+    let report =
+        Report { info: &info, plan, analysis: &analysis, profiles: &RunProfiles::default() };
     let render = |width| {
         let text = text(&report, Look { width, colour: false });
         for line in text.lines() {
@@ -65,7 +67,7 @@ fn both(plan: &Plan, records: &[BootRecord]) -> String {
 
 fn json_of(plan: &Plan, records: &[BootRecord]) -> String {
     let (info, analysis) = (info(), analyse(plan, records));
-    json(&Report { info: &info, plan, analysis: &analysis })
+    json(&Report { info: &info, plan, analysis: &analysis, profiles: &RunProfiles::default() })
 }
 
 const SLOWER: [f64; 8] = [1.15, 1.14, 1.16, 1.17, 1.13, 1.15, 1.155, 1.145];
@@ -176,7 +178,8 @@ fn nothing_yet() {
 fn only_verdicts_are_coloured() {
     let (plan, records) = (plan(&["base", "patched"], 8), pairs("patched", &SLOWER));
     let (info, analysis) = (info(), analyse(&plan, &records));
-    let report = Report { info: &info, plan: &plan, analysis: &analysis };
+    let report =
+        Report { info: &info, plan: &plan, analysis: &analysis, profiles: &RunProfiles::default() };
     let coloured = text(&report, Look { width: 80, colour: true });
     assert_eq!(coloured.matches("\u{1b}[31mregression\u{1b}[0m").count(), 2);
     let plain = coloured.replace("\u{1b}[31m", "").replace("\u{1b}[0m", "");
@@ -199,7 +202,8 @@ fn guest_text_in_every_field_is_escaped() {
         result.samples[0].unit = evil.into();
     }
     let (info, analysis) = (info(), analyse(&plan, &records));
-    let report = Report { info: &info, plan: &plan, analysis: &analysis };
+    let report =
+        Report { info: &info, plan: &plan, analysis: &analysis, profiles: &RunProfiles::default() };
     for shown in [text(&report, Look::default()), json(&report)] {
         assert!(!shown.contains('\u{1b}') && !shown.contains('\u{202e}'), "{shown}");
     }

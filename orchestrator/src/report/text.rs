@@ -18,8 +18,8 @@ pub fn text(report: &Report<'_>, look: Look) -> String {
         page.blank();
         one_experiment(&mut page, report, experiment);
     }
-    let notes: Vec<String> =
-        exact::cached(report).into_iter().chain(report.analysis.warnings.clone()).collect();
+    let warnings = report.analysis.warnings.iter().chain(&report.profiles.notes).cloned();
+    let notes: Vec<String> = exact::cached(report).into_iter().chain(warnings).collect();
     if !notes.is_empty() {
         page.blank();
         for warning in &notes {
@@ -108,7 +108,7 @@ fn one_experiment(page: &mut Page, report: &Report<'_>, experiment: &PlannedExpe
         && analysis.accel.is_some()
     {
         if report.plan.measure == Measure::Instructions {
-            return exact::numbers(page, &base.name, &comparisons);
+            return exact::numbers(page, &base.name, &comparisons, report.profiles);
         }
         page.blank();
         page.paragraph("", [executed_by(report).into()]);
@@ -124,7 +124,7 @@ fn executed_by(report: &Report<'_>) -> &'static str {
 }
 
 fn foot(page: &mut Page, report: &Report<'_>) {
-    let Report { info, analysis, plan } = report;
+    let Report { info, analysis, plan, .. } = report;
     let measure = match plan.measure {
         Measure::Time => "time",
         Measure::Instructions => "instructions",

@@ -15,6 +15,8 @@ pub use dispatcher::{CutShort, Dispatcher, RunEnd};
 pub use guest::{GuestRecipe, nominal_command_line, nonce_of};
 pub use trial::{BootEnd, BootLabel, run_boot};
 
+use std::path::Path;
+
 use crate::collect::BootRecord;
 use crate::fault::Failure;
 use crate::id::BootId;
@@ -34,4 +36,11 @@ pub trait Recorder {
     ///
     /// `HostIo`.
     fn counts(&mut self, boot: &BootId, counts: &[u8]) -> Result<(), Failure>;
+
+    /// Keeps the symbols that counts are read by, once for each SHA-256 of them.
+    ///
+    /// # Errors
+    ///
+    /// `HostIo`.
+    fn symbols(&mut self, digest: &str, path: &Path) -> Result<(), Failure>;
 }

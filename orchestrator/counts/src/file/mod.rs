@@ -14,8 +14,13 @@ pub use model::{BlockCount, BlockRecord, ContextRecord, Counts, Shortfall, Windo
 pub use read::{ReadError, read};
 pub use write::write;
 
-/// Major and minor version. Readers refuse another major and skip records they do not know.
-pub const FORMAT: (u8, u8) = (1, 0);
+/// Major and minor version. Readers refuse a later major and skip records they do not know.
+///
+/// 1 knew neither numbers of system calls nor names of processes.
+pub const FORMAT: (u8, u8) = (2, 0);
+
+/// The oldest major version that is read.
+const OLDEST: u8 = 1;
 
 const MAGIC: [u8; 8] = *b"kducount";
 const TAG_HEADER: u8 = 1;

@@ -55,6 +55,18 @@ impl BlockRecord {
         Self { address: block.address, bytes: block.bytes.to_vec(), lengths }
     }
 
+    /// Where the last instruction leads, if it is a call or an unconditional jump to a fixed address.
+    pub fn direct_target(&self) -> Option<u64> {
+        const DIRECT: usize = 5;
+        let code = self.bytes.last_chunk::<DIRECT>()?;
+        let [opcode, distance @ ..] = code;
+        if usize::from(*self.lengths.last()?) != DIRECT || !matches!(opcode, 0xe8 | 0xe9) {
+            return None;
+        }
+        let behind = self.address.wrapping_add(self.bytes.len() as u64);
+        Some(behind.wrapping_add_signed(i32::from_le_bytes(*distance).into()))
+    }
+
     /// Takes the code apart again.
     pub fn decode(&self) -> Block {
         Block::decode(self.address, &self.bytes, &self.lengths)
@@ -86,7 +98,7 @@ impl WindowRecord {
 pub struct ContextRecord {
     /// Whose, and where.
     pub context: Context,
-    /// Name of a system interrupt, as in `apic_timer_interrupt`; else empty.
+    /// Name of a system interrupt, as in `apic_timer_interrupt`, or of the process; else empty.
     pub name: String,
     /// Sums over the blocks.
     pub totals: Totals,
@@ -111,6 +123,17 @@ pub struct BlockCount {
 }
 
 impl BlockCount {
+    /// How often each of the block's instructions completed; a block has so many of them.
+    pub fn completed(&self, instructions: usize) -> impl Iterator<Item = u64> + '_ {
+        let mut reached = self.executions.cast_signed();
+        (0..instructions).map(move |index| {
+            let here = self.corrections.iter().filter(|(from, _)| *from == index);
+            reached += here.map(|(_, by)| by).sum::<i64>();
+            let begun = reached.max(0).cast_unsigned();
+            if index + 1 == instructions { begun.saturating_sub(self.unfinished) } else { begun }
+        })
+    }
+
     /// What the executions come to, given the block that they are of.
     pub fn totals(&self, block: &Block) -> Totals {
         let mut totals = Totals::default();

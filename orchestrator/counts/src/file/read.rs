@@ -2,8 +2,8 @@
 
 use super::wire::Cursor;
 use super::{
-    BlockCount, BlockRecord, ContextRecord, Counts, FORMAT, MAGIC, Shortfall, TAG_BLOCK, TAG_END,
-    TAG_HEADER, TAG_WINDOW, WindowRecord,
+    BlockCount, BlockRecord, ContextRecord, Counts, FORMAT, MAGIC, OLDEST, Shortfall, TAG_BLOCK,
+    TAG_END, TAG_HEADER, TAG_WINDOW, WindowRecord,
 };
 use crate::block::Block;
 use crate::class::{Class, Totals};
@@ -16,7 +16,7 @@ pub enum ReadError {
     #[error("this is no file of counts")]
     Magic,
     /// A newer or older format.
-    #[error("the counts have format {0}, this program reads {expected}", expected = FORMAT.0)]
+    #[error("the counts have format {0}, this program reads up to {newest}", newest = FORMAT.0)]
     Version(u8),
     /// The end is not there.
     #[error(
@@ -99,7 +99,7 @@ fn split<'a>(rest: &mut &'a [u8], record: usize) -> Result<(u8, &'a [u8]), ReadE
 fn header(payload: &[u8], record: usize) -> Result<Counts, ReadError> {
     let malformed = ReadError::Malformed { record, what: "the header" };
     let [major, _minor, rest @ ..] = payload else { return Err(malformed) };
-    if *major != FORMAT.0 {
+    if !(OLDEST..=FORMAT.0).contains(major) {
         return Err(ReadError::Version(*major));
     }
     let parsed = header_numbers(Cursor(rest));

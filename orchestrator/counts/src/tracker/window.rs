@@ -94,6 +94,7 @@ impl Tracker {
         }
         totals[Class::MemoryMappedIo] = tally.device_accesses;
         let name = match context.kind {
+            Kind::User(place) => self.names.at(place),
             Kind::SystemInterrupt(place) => self.hooks.system_interrupt(place).unwrap_or_default(),
             _ => "",
         };

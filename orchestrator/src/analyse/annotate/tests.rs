@@ -120,7 +120,7 @@ fn rewritten() -> Counts {
             empty: 0,
             corrections: vec![],
         }];
-        let context = Context { own: true, kind: Kind::Syscall };
+        let context = Context { own: true, kind: Kind::Syscall(None) };
         let parts =
             ContextRecord { context, name: String::new(), totals: Totals::default(), blocks };
         WindowRecord { number, contexts: vec![parts] }

@@ -1,12 +1,12 @@
 //! Which sealed boots there are to do, and doing several of them at once.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use super::boot::{ExactBootJob, ExactEnd, Extent};
-use super::identity::{MachineDigests, identity};
+use super::identity::{MachineDigests, SYMBOLS, identity};
 use super::recipe::SealedRecipe;
 use super::symbols::{read_symbols, symbols_path};
 use crate::boot::{Accel, Listener, PluginFiles, Watch};
@@ -208,6 +208,9 @@ impl ExactDispatcher<'_> {
                 if records.iter().any(|record| is_done(&record)) {
                     continue;
                 }
+                if let (Some(digest), Some(path)) = (job.exact.inputs.get(SYMBOLS), job.symbols()) {
+                    recorder.symbols(digest, path).map_err(CutShort::Failed)?;
+                }
                 match self.known(&job) {
                     Some((record, counts)) => {
                         recorder.counts(&record.boot, &counts).map_err(CutShort::Failed)?;
@@ -396,6 +399,10 @@ impl ExactDispatcher<'_> {
 }
 
 impl<'a> Job<'a> {
+    fn symbols(&self) -> Option<&Path> {
+        self.recipe.plugin.as_ref()?.symbols.as_deref()
+    }
+
     /// The same once more, up to the end of its first trial.
     fn again(&self) -> Job<'a> {
         Job {

@@ -12,6 +12,9 @@ use crate::host::tool::Tool;
 use crate::id::BootId;
 use crate::provision::{Kernel, sha256_of, sha256_of_file};
 
+/// The input that is the digest of the kernel's symbols.
+pub const SYMBOLS: &str = "symbols";
+
 /// Digests of what all guests of a run share: the machine itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineDigests {
@@ -58,7 +61,7 @@ impl MachineDigests {
         let symbols = spec.plugin.as_ref().and_then(|plugin| plugin.symbols.as_deref());
         if let Some(path) = symbols {
             let sum = sha256_of_file(path).map_err(|e| Failure::host_io("read", path, &e))?;
-            inputs.insert("symbols".to_owned(), sum);
+            inputs.insert(SYMBOLS.to_owned(), sum);
         }
         inputs.insert("arguments".to_owned(), arguments(spec, qemu));
         Ok(inputs)

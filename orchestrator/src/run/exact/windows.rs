@@ -92,11 +92,13 @@ fn count(
 /// `own syscall`, `other tasks`, `interrupt apic_timer_interrupt`, `softirqs`, `idle`, `waiting`.
 fn label(part: &ContextRecord, own: bool) -> String {
     match part.context.kind {
-        Kind::User if own => "own user".to_owned(),
+        Kind::User(_) if own => "own user".to_owned(),
         Kind::Kernel if own => "own kernel".to_owned(),
-        Kind::Syscall if own => "own syscall".to_owned(),
+        Kind::Syscall(_) if own => "own syscall".to_owned(),
         Kind::Exception(_) if own => "own exception".to_owned(),
-        Kind::User | Kind::Kernel | Kind::Syscall | Kind::Exception(_) => "other tasks".to_owned(),
+        Kind::User(_) | Kind::Kernel | Kind::Syscall(_) | Kind::Exception(_) => {
+            "other tasks".to_owned()
+        }
         Kind::Interrupt(vector) => format!("interrupt {vector}"),
         Kind::SystemInterrupt(number) if part.name.is_empty() => format!("interrupt s{number}"),
         Kind::SystemInterrupt(_) => format!("interrupt {}", part.name),
@@ -248,8 +250,8 @@ mod tests {
     #[test]
     fn own_work_is_a_sample_and_everything_else_stands_beside_it() {
         let counts = counted(vec![
-            part(true, Kind::User, 100_000, &[]),
-            part(true, Kind::Syscall, 900_000, &[(1, 7)]),
+            part(true, Kind::User(0), 100_000, &[]),
+            part(true, Kind::Syscall(None), 900_000, &[(1, 7)]),
             part(false, Kind::Kernel, 500, &[(1, 2)]),
             part(true, Kind::SystemInterrupt(0), 300, &[]),
             part(false, Kind::Idle, 20, &[]),
@@ -274,7 +276,7 @@ mod tests {
 
     #[test]
     fn short_or_missing_windows_are_refused() {
-        let counts = counted(vec![part(true, Kind::User, 1, &[])]);
+        let counts = counted(vec![part(true, Kind::User(0), 1, &[])]);
         let join = |counts: &Counts, value| {
             let mut result = told(value);
             super::join(&mut result, counts, &Symbols::default(), &[aiming("fork-exit")]);
