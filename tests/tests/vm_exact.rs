@@ -4,22 +4,32 @@
     clippy::disallowed_methods,
     clippy::expect_used,
     clippy::unwrap_used,
-    reason = "tests load the host on purpose, and fail by panicking"
+    clippy::print_stdout,
+    reason = "tests load the host on purpose, show figures of long series, and fail by panicking"
 )]
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use kduel::boot::{PluginFiles, SealedSpec, Step, Watch, run_sealed};
 use kduel::cli::args::{MeasureArg, RunArgs};
+use kduel::clock::Stopwatch;
 use kduel::config::{self, Environment};
 use kduel::host::Qemu;
 use kduel::plan;
 use kduel::provision::Provisioner;
 use kduel::run::exact::SealedRecipe;
 use kduel_tests::Sandbox;
+use tempfile::TempDir;
 
 /// Loops that take the host's processors until they are dropped.
 struct BusyLoops(Vec<Child>);
@@ -148,12 +158,92 @@ fn four_processors_repeat_to_the_bit_with_the_plugin() {
     assert_eq!(first, second);
 }
 
+/// A QEMU with a monitor that is asked about the guest all the time, until it is dropped.
+struct Asked {
+    folder: TempDir,
+    done: Arc<AtomicBool>,
+    answers: Option<JoinHandle<usize>>,
+}
+
+impl Asked {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // QEMU has a user of its own.
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+        let environment = Environment::read().unwrap();
+        let qemu = Qemu::find(None, &environment.path).unwrap().program;
+        let socket = folder.path().join("$$.qmp");
+        let script = format!(
+            "#!/bin/sh\ncase \"$*\" in *-kernel*) set -- \"$@\" -qmp unix:{},server=on,wait=off;; esac\n\
+             exec {} \"$@\"\n",
+            socket.display(),
+            qemu.display()
+        );
+        let program = folder.path().join("qemu");
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+        let done = Arc::new(AtomicBool::new(false));
+        let (until, sockets) = (done.clone(), folder.path().to_owned());
+        let answers = Some(std::thread::spawn(move || ask(&sockets, &until)));
+        Self { folder, done, answers }
+    }
+
+    fn program(&self) -> PathBuf {
+        self.folder.path().join("qemu")
+    }
+
+    /// How many questions were answered.
+    fn end(mut self) -> usize {
+        self.done.store(true, Ordering::Relaxed);
+        self.answers.take().unwrap().join().unwrap()
+    }
+}
+
+/// Asks every guest with a socket in `folder`, at odd moments; gives the number of answers.
+fn ask(folder: &Path, until: &AtomicBool) -> usize {
+    let mut monitors: BTreeMap<PathBuf, BufReader<UnixStream>> = BTreeMap::new();
+    let (mut answers, mut random) = (0, 1_u64);
+    while !until.load(Ordering::Relaxed) {
+        for entry in std::fs::read_dir(folder).unwrap().filter_map(Result::ok) {
+            let path = entry.path();
+            if path.extension().is_some_and(|ending| ending == "qmp")
+                && !monitors.contains_key(&path)
+                && let Ok(socket) = UnixStream::connect(&path)
+            {
+                socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+                let mut monitor = BufReader::new(socket);
+                if monitor.read_line(&mut String::new()).is_ok() {
+                    _ = told_by(&mut monitor, "qmp_capabilities");
+                    monitors.insert(path, monitor);
+                }
+            }
+        }
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let questions = ["query-status", "query-cpus-fast", "query-chardev", "query-commands"];
+        let question = questions[(random >> 33) as usize % questions.len()];
+        for monitor in monitors.values_mut() {
+            answers += usize::from(told_by(monitor, question));
+        }
+        std::thread::sleep(Duration::from_millis(random >> 57));
+    }
+    answers
+}
+
+fn told_by(monitor: &mut BufReader<UnixStream>, question: &str) -> bool {
+    let asked = format!("{{\"execute\":\"{question}\"}}\n");
+    let mut answer = String::new();
+    monitor.get_mut().write_all(asked.as_bytes()).is_ok()
+        && monitor.read_line(&mut answer).is_ok()
+        && answer.starts_with("{\"return\"")
+}
+
 /// One run after the other, each on a host that differs from the one before in what hosts differ in:
-/// where the run lies, how many processors there are, what else runs, where memory lies.
+/// where the run lies, how many processors there are, what else runs, where memory lies, who asks.
 fn assert_runs_are_identical(times: usize, cpus: &str) {
     let sandbox = Sandbox::new();
     let mut first = None;
     for time in 0..times {
+        let started = Stopwatch::start();
         let out = sandbox.work().join("x".repeat(1 + 7 * time));
         let mut words = Vec::new();
         if time % 2 == 1 {
@@ -163,6 +253,7 @@ fn assert_runs_are_identical(times: usize, cpus: &str) {
             words.extend(["setarch", "-R"].map(str::to_owned));
         }
         let busy = (time % 4 > 1).then(BusyLoops::start);
+        let asked = (time % 5 > 2).then(Asked::start);
         let kduel = sandbox.kduel();
         words.push(kduel.get_program().to_string_lossy().into_owned());
         let mut command = Command::new(&words[0]);
@@ -171,12 +262,22 @@ fn assert_runs_are_identical(times: usize, cpus: &str) {
         command.args("run -a debian:bookworm -b debian:bookworm --aa --no-cache".split(' '));
         command.args("-w fork-exit --measure instructions --iterations 3 --json".split(' '));
         command.args(["--cpus", cpus, "--out"]).arg(&out);
+        if let Some(asked) = &asked {
+            command.arg("--qemu").arg(asked.program());
+        }
         let output = command.output().expect("start kduel");
-        drop(busy);
+        let hindrances = format!("{words:?}, {} busy loops", busy.map_or(0, |busy| busy.0.len()));
+        let answers = asked.map(Asked::end);
         assert_eq!(output.status.code(), Some(0), "run {time}: {}", said(&output));
+        assert!(answers.is_none_or(|answers| answers > 100), "only {answers:?} answers");
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(report["comparisons"][0]["exact"], "identical", "run {time}: {report}");
         let comparisons = report["comparisons"].clone();
+        println!(
+            "run {time}, {:.1} s: {} ({hindrances}, {answers:?} answers)",
+            started.elapsed().as_secs_f64(),
+            comparisons[0]["base"]
+        );
         assert_eq!(*first.get_or_insert_with(|| comparisons.clone()), comparisons, "run {time}");
     }
     sandbox.assert_nothing_left();
