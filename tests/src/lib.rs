@@ -19,8 +19,10 @@ use tempfile::TempDir;
 use xtask::leftovers::{self, Guest};
 
 mod fake;
+mod sealed;
 
 pub use fake::{AD_HOC, Said};
+pub use sealed::{Sealed, silent};
 
 /// How long guests may take to follow a kduel that was killed.
 const GRACE: Duration = Duration::from_secs(10);

@@ -14,7 +14,7 @@ use super::console::Console;
 use super::handles::{Growing, archives, memory_copy, output_file, read, rig};
 use super::lines::{OnLine, OutputLines};
 use super::process::{Launch, Process};
-use super::sealed_args::{PluginDescriptors, SealedDescriptors, sealed_command_line};
+use super::sealed_args::{PluginDescriptors, SealedDescriptors, check_sealed, sealed_command_line};
 use super::vigil::{ended, with_console};
 use super::{Deadlines, Watch};
 use crate::clock::Stopwatch;
@@ -161,6 +161,7 @@ impl<'a> Guest<'a> {
             plugin: plugin.as_ref().map(Plugin::descriptors),
         };
         let argv = sealed_command_line(spec, &qemu.program, qemu.architecture, &descriptors);
+        check_sealed(&argv)?;
         watch.tell(RunEvent::CommandLine { boot: spec.boot.clone(), argv: argv.clone() });
         let gone = Arc::new(AtomicBool::new(false));
         let growing = |file: &File| -> Result<Growing, Failure> {
