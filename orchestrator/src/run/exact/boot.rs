@@ -102,6 +102,12 @@ impl ExactBootJob<'_> {
             && matches!(failure.class, FailureClass::Panic | FailureClass::Reboot)
             && !watch.stopped()
         {
+            let note = "booting it once more without the plugin, to see whether that is to blame";
+            watch.tell(RunEvent::Note(format!(
+                "{}: {}; {note}",
+                self.spec.boot,
+                failure.class.words()
+            )));
             let plain = SealedSpec { plugin: None, ..self.spec.clone() };
             match self.once(&plain, watch).result {
                 Ok(_) => end.result = Err(only_with_plugin(failure)),
