@@ -169,7 +169,8 @@ fn all_a_guest_with_one_processor_hears_neither_a_stop_nor_the_size_of_the_trans
     assert_eq!(told(&sealed, &spec), usual);
     assert_eq!(stopped.join().unwrap(), 1);
     let small = SealedSpec { translation_mib: 32, ..spec };
-    assert_eq!(told(&sealed, &small), usual);
+    // A full cache begins anew, with blocks cut at other places: the file of counts differs, no sample.
+    assert_eq!(told(&sealed, &small).0, usual.0);
 }
 
 #[test]
