@@ -136,8 +136,10 @@ fn set_knobs<W: Write>(plan: &GuestPlan, lines: &mut Lines<W>) -> Result<bool, S
 
 fn run_trials<W: Write>(plan: &GuestPlan, lines: &mut Lines<W>) -> io::Result<()> {
     if plan.settle.at_most_s > 0 {
-        lines.send(&Event::Phase { phase: Phase::Settling })?;
-        lines.send(&settle::settle(plan.settle))?;
+        let mut tell = || lines.send(&Event::Phase { phase: Phase::Settling });
+        tell()?;
+        let settled = settle::settle(plan.settle, &mut tell)?;
+        lines.send(&settled)?;
     }
     lines.send(&Event::Phase { phase: Phase::Trials })?;
     // What a workload's processes leave behind comes to us, so that it can be ended with the trial.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 
 use kduel_protocol::{Event, Settle};
 
@@ -13,8 +14,13 @@ const WINDOW_NS: u64 = SECOND_NS;
 /// How many tasks are named when the wait is given up.
 const NAMED: usize = 10;
 
-/// Waits as `rule` says; gives [`Event::Settled`].
-pub fn settle(rule: Settle) -> Event {
+/// Waits as `rule` says; gives [`Event::Settled`]. Calls `on_busy` after each second in which the guest
+/// was not idle: emulated, such a second can take the host minutes.
+///
+/// # Errors
+///
+/// Those of `on_busy`.
+pub fn settle(rule: Settle, on_busy: &mut dyn FnMut() -> io::Result<()>) -> io::Result<Event> {
     let begin = clock::now_ns();
     let mut quiet = 0;
     loop {
@@ -27,7 +33,10 @@ pub fn settle(rule: Settle) -> Event {
         let waited_ns = clock::now_ns() - begin;
         if let Some(idle) = decide(rule, quiet, waited_ns) {
             let busy = if idle { Vec::new() } else { busiest(&tasks_before, &task_ticks()) };
-            return Event::Settled { waited_ms: waited_ns / 1_000_000, idle, busy };
+            return Ok(Event::Settled { waited_ms: waited_ns / 1_000_000, idle, busy });
+        }
+        if !is_quiet {
+            on_busy()?;
         }
     }
 }
@@ -116,6 +125,27 @@ mod tests {
         assert_eq!(sealed(2, 60), Some(false));
         assert_eq!(sealed(3, 60), Some(true));
         assert_eq!(decide(Settle::first_quiet_second(10), 1, SECOND_NS), Some(true));
+    }
+
+    #[test]
+    fn a_guest_that_is_never_idle_tells_so_every_second_and_is_given_up() {
+        let never = Settle { quiet_s: 60, at_least_s: 60, at_most_s: 2 };
+        let (mut told, stop) = (0, std::sync::atomic::AtomicBool::new(false));
+        let is_on = || !stop.load(std::sync::atomic::Ordering::Relaxed);
+        let event = std::thread::scope(|scope| {
+            for _ in 0..std::thread::available_parallelism().unwrap().get() {
+                scope.spawn(|| while is_on() {});
+            }
+            let event = settle(never, &mut || {
+                told += 1;
+                Ok(())
+            });
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            event.unwrap()
+        });
+        let Event::Settled { waited_ms, idle, busy } = event else { panic!("{event:?}") };
+        assert!(waited_ms >= 2000 && !idle && !busy.is_empty(), "{waited_ms} {busy:?}");
+        assert_eq!(told, 1);
     }
 
     #[test]

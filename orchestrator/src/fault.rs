@@ -74,6 +74,8 @@ pub enum FailureClass {
     QemuFailed,
     /// QEMU was ended by a signal that was not ours.
     QemuKilled,
+    /// QEMU was stopped and went on, which guests that must not hear the host hear.
+    QemuStopped,
     /// QEMU does not answer on its control socket.
     QemuStuck,
     /// The accelerator does not work on this host.
@@ -126,6 +128,7 @@ impl FailureClass {
             | Self::QemuTooOld
             | Self::QemuFailed
             | Self::QemuKilled
+            | Self::QemuStopped
             | Self::QemuStuck
             | Self::AcceleratorBroken
             | Self::SshRefused
@@ -159,6 +162,7 @@ impl FailureClass {
             Self::QemuTooOld => "QEMU is too old",
             Self::QemuFailed => "QEMU failed",
             Self::QemuKilled => "QEMU was killed",
+            Self::QemuStopped => "QEMU was stopped in between",
             Self::QemuStuck => "QEMU does not answer",
             Self::AcceleratorBroken => "accelerator does not work",
             Self::SshRefused => "SSH refused",

@@ -3,6 +3,7 @@
 
 #![expect(
     clippy::disallowed_methods,
+    clippy::expect_used,
     clippy::panic,
     reason = "tests start the program as a user does, and fail by panicking"
 )]
@@ -19,8 +20,12 @@ use tempfile::TempDir;
 use xtask::leftovers::{self, Guest};
 
 mod fake;
+mod host;
+mod sealed;
 
 pub use fake::{AD_HOC, Said};
+pub use host::{AskedQemu, BusyLoops, OtherQemu, WrappedQemu};
+pub use sealed::{Sealed, silent};
 
 /// How long guests may take to follow a kduel that was killed.
 const GRACE: Duration = Duration::from_secs(10);

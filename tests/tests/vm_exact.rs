@@ -1,44 +1,16 @@
 //! Exact runs in real guests: the same bits whatever the host does, and each way known to break that.
 
-#![expect(
-    clippy::disallowed_methods,
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "tests load the host on purpose, and fail by panicking"
-)]
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "tests fail by panicking")]
 
-use std::path::PathBuf;
-use std::process::{Child, Command, Output};
-use std::sync::Arc;
+use std::path::Path;
+use std::process::Output;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use kduel::boot::{PluginFiles, SealedSpec, Step, Watch, run_sealed};
-use kduel::cli::args::{MeasureArg, RunArgs};
-use kduel::config::{self, Environment};
-use kduel::host::Qemu;
-use kduel::plan;
-use kduel::provision::Provisioner;
-use kduel::run::exact::SealedRecipe;
-use kduel_tests::Sandbox;
-
-/// Loops that take the host's processors until they are dropped.
-struct BusyLoops(Vec<Child>);
-
-impl BusyLoops {
-    fn start() -> Self {
-        let one = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        Self((0..3).map(|_| one()).collect())
-    }
-}
-
-impl Drop for BusyLoops {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            child.kill().expect("end a busy loop");
-            child.wait().expect("reap a busy loop");
-        }
-    }
-}
+use kduel::boot::{SealedSpec, Step, run_sealed};
+use kduel::clock::Deadline;
+use kduel::fault::FailureClass;
+use kduel_tests::{BusyLoops, OtherQemu, Sandbox, Sealed, silent};
 
 fn said(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -74,120 +46,139 @@ fn a_run_is_verified_beside_busy_loops_and_not_booted_twice() {
     };
     let ((then, booted), (now, known)) = (comparisons(&first), comparisons(&again));
     assert_eq!((then, booted, known), (now, false, true));
+    let other = OtherQemu::make();
+    let refused = kduel(&sandbox, &format!("verify --qemu {}", other.program().display()));
+    assert_eq!(refused.status.code(), Some(69), "{}", said(&refused));
+    let why = "cannot: this is not the QEMU that it was made with: qemu not what it was";
+    assert!(said(&refused).contains(why), "{}", said(&refused));
+    let add = format!("add @0 newer=debian:bookworm --qemu {}", other.program().display());
+    let refused = kduel(&sandbox, &add);
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    assert!(said(&refused).contains("--allow-different-qemu"), "{}", said(&refused));
     sandbox.assert_nothing_left();
 }
 
-/// A guest of Debian's 6.1 that measures one system call, with so many CPUs.
-fn spec(cpus: &str) -> (SealedSpec, Qemu) {
-    let environment = Environment::read().unwrap();
-    let args = RunArgs {
-        base: Some("debian:bookworm".to_owned()),
-        candidates: vec!["debian:bookworm".to_owned()],
-        workloads: vec!["syscall:call=getppid".to_owned()],
-        cpus: Some(cpus.to_owned()),
-        iterations: Some(2),
-        measure: Some(MeasureArg::Instructions),
-        aa: true,
-        ..RunArgs::default()
-    };
-    let loaded = config::load(&args, &environment).map_err(|error| error.to_string()).unwrap();
-    let plan = plan::build(&loaded, plan::FIRST_SEED);
-    let experiment = &plan.experiments[0];
-    let side = &experiment.sides[0];
-    let agent = beside_kduel("kduel-agent.x86_64");
-    let provisioner = Provisioner::new(environment.cache_dir.clone(), agent, Arc::new(|_| {}));
-    let kernel = provisioner.kernel(&side.kernel_name, &side.kernel, None).unwrap();
-    let qemu = Qemu::find(None, &environment.path).unwrap();
-    let library = beside_kduel("libkduel_qemu_plugin.so");
-    let recipe = SealedRecipe {
-        experiment,
-        side,
-        block: &experiment.blocks[0],
-        kernel: &kernel,
-        architecture: qemu.architecture,
-        plugin: Some(PluginFiles { library, symbols: None }),
-    };
-    (recipe.boot().unwrap().1, qemu)
-}
-
-fn beside_kduel(name: &str) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    test.parent().and_then(|folder| folder.parent()).unwrap().join(name)
-}
-
-/// Everything that a guest tells, read with `pause` before each line.
-fn told(spec: &SealedSpec, qemu: &Qemu, pause: Duration) -> Vec<String> {
-    let watch = Watch { listener: Arc::new(|_| {}), stop: Arc::default() };
-    let mut lines = Vec::new();
-    let end = run_sealed(spec, qemu, &watch, &mut |line| {
-        std::thread::sleep(pause);
-        lines.push(line.to_owned());
-        Ok(Step::On)
-    });
-    end.outcome.unwrap();
-    assert!(lines.last().is_some_and(|line| line.contains("\"end\"")), "{lines:?}");
-    assert_eq!(end.counts.is_empty(), spec.plugin.is_none());
-    lines
+fn journal(run: &Path) -> String {
+    std::fs::read_to_string(run.join("journal.jsonl")).unwrap_or_default()
 }
 
 #[test]
-fn neither_a_slow_reader_nor_the_plugin_is_heard() {
-    let (counted, qemu) = spec("1");
-    let plain = SealedSpec { plugin: None, ..counted.clone() };
-    let slowly = told(&counted, &qemu, Duration::from_millis(300));
-    assert_eq!(slowly, told(&plain, &qemu, Duration::ZERO));
-}
-
-#[test]
-fn four_processors_repeat_to_the_bit_with_the_plugin() {
-    let (spec, qemu) = spec("4");
-    let first = told(&spec, &qemu, Duration::ZERO);
-    let busy = BusyLoops::start();
-    let second = told(&spec, &qemu, Duration::ZERO);
-    drop(busy);
-    assert_eq!(first, second);
-}
-
-/// One run after the other, each on a host that differs from the one before in what hosts differ in:
-/// where the run lies, how many processors there are, what else runs, where memory lies.
-fn assert_runs_are_identical(times: usize, cpus: &str) {
+fn a_run_that_was_killed_goes_on_to_the_same_bits() {
     let sandbox = Sandbox::new();
-    let mut first = None;
-    for time in 0..times {
-        let out = sandbox.work().join("x".repeat(1 + 7 * time));
-        let mut words = Vec::new();
-        if time % 2 == 1 {
-            words.extend(["taskset", "-c", "0"].map(str::to_owned));
-        }
-        if time % 3 == 1 {
-            words.extend(["setarch", "-R"].map(str::to_owned));
-        }
-        let busy = (time % 4 > 1).then(BusyLoops::start);
-        let kduel = sandbox.kduel();
-        words.push(kduel.get_program().to_string_lossy().into_owned());
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).current_dir(sandbox.work());
-        command.envs(kduel.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.args("run -a debian:bookworm -b debian:bookworm --aa --no-cache".split(' '));
-        command.args("-w fork-exit --measure instructions --iterations 3 --json".split(' '));
-        command.args(["--cpus", cpus, "--out"]).arg(&out);
-        let output = command.output().expect("start kduel");
-        drop(busy);
-        assert_eq!(output.status.code(), Some(0), "run {time}: {}", said(&output));
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(report["comparisons"][0]["exact"], "identical", "run {time}: {report}");
-        let comparisons = report["comparisons"].clone();
-        assert_eq!(*first.get_or_insert_with(|| comparisons.clone()), comparisons, "run {time}");
+    let run = "run -a debian:bookworm -b debian:bookworm --append-b nosmt \
+               -w syscall:call=getppid --measure instructions --iterations 2";
+    let mut child = sandbox.kduel().args(run.split(' ')).spawn().expect("start kduel");
+    // What is done twice comes last, and is still to do.
+    let deadline = Deadline::after(Duration::from_secs(200));
+    let done = || sandbox.runs().pop().map_or(0, |run| journal(&run).lines().count());
+    while done() < 2 {
+        assert!(!deadline.passed() && child.try_wait().unwrap().is_none(), "{} boots", done());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    sandbox.assert_nothing_left();
+    let before = journal(&sandbox.runs()[0]);
+    assert_eq!(before.lines().count(), 2, "{before}");
+    let resumed = kduel(&sandbox, "run --resume @0 --json");
+    assert_eq!(resumed.status.code(), Some(0), "{}", said(&resumed));
+    let after = journal(&sandbox.runs()[0]);
+    assert!(after.starts_with(&before) && after.lines().count() == 3, "{after}");
+    let report: serde_json::Value = serde_json::from_slice(&resumed.stdout).unwrap();
+    assert_ne!(report["comparisons"][0]["exact"], "not-exact", "{report}");
+    let verified = kduel(&sandbox, "verify");
+    assert!(said(&verified).contains("bit-identical: 2 boots"), "{}", said(&verified));
+    sandbox.assert_nothing_left();
+}
+
+#[test]
+fn a_kernel_that_panics_with_and_without_the_plugin_is_to_blame() {
+    let sandbox = Sandbox::new();
+    let document = "version: 1
+experiments:
+  fault:
+    measure: instructions
+    iterations: 1
+    warmup: 0
+    sides:
+      base: debian:bookworm
+      broken: { kernel: debian:bookworm, setup: [echo c > /proc/sysrq-trigger] }
+    workloads: [{ syscall: { call: getppid } }]
+";
+    std::fs::write(sandbox.work().join("kernels.yaml"), document).unwrap();
+    let output = kduel(&sandbox, "run");
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    for words in ["kernel panicked", "sysrq triggered crash"] {
+        assert!(said(&output).contains(words), "no `{words}` in {}", said(&output));
     }
     sandbox.assert_nothing_left();
 }
 
-#[test]
-fn all_twenty_runs_with_one_processor_are_identical() {
-    assert_runs_are_identical(20, "1");
+/// A guest of Debian's 6.1 that measures one system call, with so many CPUs.
+fn spec(cpus: u32) -> (Sealed, SealedSpec) {
+    let test = std::env::current_exe().unwrap();
+    let built = test.parent().and_then(|folder| folder.parent()).unwrap();
+    let sealed = Sealed::new(built).unwrap();
+    let spec = sealed.guest("syscall:call=getppid", 2, cpus).unwrap();
+    (sealed, spec)
+}
+
+fn told(sealed: &Sealed, spec: &SealedSpec) -> (Vec<String>, Vec<u8>) {
+    sealed.told(spec, &mut || {}).unwrap()
 }
 
 #[test]
-fn all_twenty_runs_with_four_processors_are_identical() {
-    assert_runs_are_identical(20, "4");
+fn neither_a_slow_reader_nor_the_plugin_is_heard() {
+    let (sealed, counted) = spec(1);
+    let plain = SealedSpec { plugin: None, ..counted.clone() };
+    let mut slowly = || std::thread::sleep(Duration::from_millis(300));
+    let (slow, _) = sealed.told(&counted, &mut slowly).unwrap();
+    assert_eq!(slow, told(&sealed, &plain).0);
+}
+
+/// Stops every guest of this test for a moment, once it has booted for so long.
+fn stop_guests_after(boot: Duration) -> JoinHandle<usize> {
+    std::thread::spawn(move || {
+        std::thread::sleep(boot);
+        let guests = xtask::leftovers::own_guests();
+        for signal in [rustix::process::Signal::STOP, rustix::process::Signal::CONT] {
+            for guest in &guests {
+                let pid = i32::try_from(guest.pid).ok().and_then(rustix::process::Pid::from_raw);
+                rustix::process::kill_process(pid.unwrap(), signal).unwrap();
+            }
+            std::thread::sleep(Duration::from_secs(2));
+        }
+        guests.len()
+    })
+}
+
+#[test]
+fn a_guest_that_was_stopped_is_thrown_away_if_its_processors_take_turns() {
+    let (sealed, spec) = spec(2);
+    let stopped = stop_guests_after(Duration::from_secs(3));
+    let end = run_sealed(&spec, &sealed.qemu, &silent(), &mut |_| Ok(Step::On));
+    assert_eq!(stopped.join().unwrap(), 1);
+    assert_eq!(end.outcome.unwrap_err().class, FailureClass::QemuStopped);
+}
+
+#[test]
+fn all_a_guest_with_one_processor_hears_neither_a_stop_nor_the_size_of_the_translators_cache() {
+    let (sealed, spec) = spec(1);
+    let usual = told(&sealed, &spec);
+    let stopped = stop_guests_after(Duration::from_secs(3));
+    assert_eq!(told(&sealed, &spec), usual);
+    assert_eq!(stopped.join().unwrap(), 1);
+    let small = SealedSpec { translation_mib: 32, ..spec };
+    // A full cache begins anew, with blocks cut at other places: the file of counts differs, no sample.
+    assert_eq!(told(&sealed, &small).0, usual.0);
+}
+
+#[test]
+fn four_processors_repeat_to_the_bit_with_the_plugin() {
+    let (sealed, spec) = spec(4);
+    let first = told(&sealed, &spec);
+    let busy = BusyLoops::start();
+    let second = told(&sealed, &spec);
+    drop(busy);
+    assert_eq!(first, second);
 }

@@ -65,6 +65,8 @@ enum Task {
 enum Bench {
     /// From start to the first sample, beside virtme-ng running `uname -r`
     Boot,
+    /// What the counting plugin costs in exact runs, and that no digit changes with it
+    Plugin,
 }
 
 fn main() -> ExitCode {
@@ -85,5 +87,6 @@ fn run(task: Task) -> Result<()> {
         Task::Demo => demo::demo(),
         Task::Test { all } => test::test(all),
         Task::Bench { what: Bench::Boot, boots } => bench::boot(boots),
+        Task::Bench { what: Bench::Plugin, boots } => bench::plugin(boots),
     }
 }

@@ -1,4 +1,7 @@
+use std::collections::BTreeMap;
+
 use crate::collect::{BootOutcome, BootRecord, BootResult};
+use crate::id::BootId;
 use crate::plan::Plan;
 
 use crate::plan::series_label;
@@ -9,8 +12,9 @@ use crate::plan::series_label;
 ///
 /// Where it differs, or why that is not known, in words that read after "not exact: ".
 pub fn self_test(plan: &Plan, records: &[BootRecord]) -> Result<(), String> {
-    for again in records.iter().filter(|record| record.is_again()) {
-        let first = records.iter().find(|record| {
+    let latest = latest(records);
+    for again in latest.values().filter(|record| record.is_again()) {
+        let first = latest.values().find(|record| {
             !record.is_again()
                 && record.experiment == again.experiment
                 && record.side == again.side
@@ -45,6 +49,11 @@ pub fn self_test(plan: &Plan, records: &[BootRecord]) -> Result<(), String> {
         return Err("the self-test, a trial done twice, was not finished".to_owned());
     }
     Ok(())
+}
+
+/// By boot: one that the rig spoiled is done again when the run goes on.
+fn latest(records: &[BootRecord]) -> BTreeMap<(&BootId, bool), &BootRecord> {
+    records.iter().map(|record| ((&record.boot, record.is_again()), record)).collect()
 }
 
 /// Where a record and the same boot done again differ first, over every trial of `plan`: every sample

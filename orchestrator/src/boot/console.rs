@@ -44,6 +44,7 @@ struct State {
     ready: bool,
     closed: bool,
     last_byte: Stopwatch,
+    length: u64,
 }
 
 impl Console {
@@ -67,6 +68,7 @@ impl Console {
             ready: false,
             closed: false,
             last_byte: Stopwatch::start(),
+            length: 0,
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let theirs = Arc::clone(&shared);
@@ -108,6 +110,11 @@ impl Console {
         let all: Vec<_> =
             state.recent.iter().cloned().chain((!partial.is_empty()).then_some(partial)).collect();
         all[all.len().saturating_sub(TAIL_LINES)..].to_vec()
+    }
+
+    /// How much has come, in bytes.
+    pub fn length(&self) -> u64 {
+        self.shared.lock().length
     }
 
     /// The whole record, raw.
@@ -180,6 +187,7 @@ fn pump(mut source: impl Read, shared: &Shared, side: &str, watch: &Watch) {
 impl State {
     fn take(&mut self, bytes: &[u8]) -> Vec<String> {
         self.last_byte = Stopwatch::start();
+        self.length += bytes.len() as u64;
         self.record.add(bytes);
         let lines = self.lines.add(bytes);
         for line in &lines {

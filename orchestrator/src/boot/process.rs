@@ -102,6 +102,16 @@ impl Process {
             || !matches!(rustix::process::waitid(WaitId::Pid(self.pid), options), Ok(None))
     }
 
+    /// Whether it is stopped, or was and goes on: job control, a debugger. Stays so once it is.
+    pub fn was_stopped(&self) -> bool {
+        let options = WaitIdOptions::STOPPED
+            | WaitIdOptions::CONTINUED
+            | WaitIdOptions::NOHANG
+            | WaitIdOptions::NOWAIT;
+        self.status.is_none()
+            && matches!(rustix::process::waitid(WaitId::Pid(self.pid), options), Ok(Some(_)))
+    }
+
     /// Waits until it has ended, at most `longest`; says whether it has.
     pub fn wait(&self, longest: Duration) -> bool {
         let deadline = Deadline::after(longest);

@@ -12,9 +12,9 @@ use kduel_protocol::Topology;
 
 use super::console::Console;
 use super::handles::{Growing, archives, memory_copy, output_file, read, rig};
-use super::lines::{MAX_OUTPUT_BYTES, OnLine, OutputLines};
+use super::lines::{OnLine, OutputLines};
 use super::process::{Launch, Process};
-use super::sealed_args::{PluginDescriptors, SealedDescriptors, sealed_command_line};
+use super::sealed_args::{PluginDescriptors, SealedDescriptors, check_sealed, sealed_command_line};
 use super::vigil::{ended, with_console};
 use super::{Deadlines, Watch};
 use crate::clock::Stopwatch;
@@ -29,6 +29,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 const REPORT_QUIET: Duration = Duration::from_millis(500);
 
 const REPORT_LONGEST: Duration = Duration::from_secs(5);
+
+pub use super::lines::MAX_OUTPUT_BYTES;
 
 /// QEMU's cache of translated code, in MiB. With several vCPUs its size is part of the inputs.
 pub const TRANSLATION_MIB: u32 = 512;
@@ -60,6 +62,9 @@ pub struct SealedSpec {
     pub seed: u64,
     /// [`TRANSLATION_MIB`] outside of tests.
     pub translation_mib: u32,
+    /// The most that each of console, results and counts may hold, in bytes; [`MAX_OUTPUT_BYTES`]
+    /// outside of tests.
+    pub output_bytes: u64,
     /// What counts instructions, if they are counted.
     pub plugin: Option<PluginFiles>,
     /// How long what may take, in time of the host.
@@ -139,6 +144,9 @@ struct Guest<'a> {
     /// The writer of console and results is gone.
     gone: Arc<AtomicBool>,
     watch: &'a Watch,
+    /// vCPUs that take turns hear it when QEMU is stopped.
+    takes_turns: bool,
+    output_bytes: u64,
 }
 
 impl<'a> Guest<'a> {
@@ -155,6 +163,7 @@ impl<'a> Guest<'a> {
             plugin: plugin.as_ref().map(Plugin::descriptors),
         };
         let argv = sealed_command_line(spec, &qemu.program, qemu.architecture, &descriptors);
+        check_sealed(&argv)?;
         watch.tell(RunEvent::CommandLine { boot: spec.boot.clone(), argv: argv.clone() });
         let gone = Arc::new(AtomicBool::new(false));
         let growing = |file: &File| -> Result<Growing, Failure> {
@@ -172,14 +181,24 @@ impl<'a> Guest<'a> {
             program: qemu.program.clone(),
             args: argv[1..].to_vec(),
             inherited,
-            file_bytes: MAX_OUTPUT_BYTES,
+            file_bytes: spec.output_bytes,
         })?;
         // No ready line: a sealed guest is not waited for.
         let never = "\n".to_owned();
         let console = Console::read(seen, spec.side.clone(), never, watch.clone())
             .map_err(|error| rig(&format!("failed to start a thread: {error}")))?;
         let lines = OutputLines::default();
-        Ok(Self { process, console, results: told, lines, counts, gone, watch })
+        Ok(Self {
+            process,
+            console,
+            results: told,
+            lines,
+            counts,
+            gone,
+            watch,
+            takes_turns: spec.topology.cpus() > 1,
+            output_bytes: spec.output_bytes,
+        })
     }
 
     /// Until the guest is gone, has told enough, or did what it must not.
@@ -191,6 +210,10 @@ impl<'a> Guest<'a> {
         let mut heard = None::<Stopwatch>;
         let started = Stopwatch::start();
         loop {
+            if self.takes_turns && self.process.was_stopped() {
+                let title = "a guest with several processors is not the same after that";
+                return Err(Failure::new(FailureClass::QemuStopped, title));
+            }
             let is_gone = self.process.has_ended();
             let (mut step, mut told) = (Step::On, false);
             self.take(&mut |line| {
@@ -238,11 +261,17 @@ impl<'a> Guest<'a> {
                 return Ok(());
             }
             self.lines.feed(&buffer[..read], on_line)?;
-            if self.results.length() >= MAX_OUTPUT_BYTES {
-                let title = format!("the agent told {MAX_OUTPUT_BYTES} bytes or more");
-                return Err(Failure::new(FailureClass::OutputOversized, title));
-            }
+            self.whole("what the agent told", self.results.length())?;
         }
+    }
+
+    /// A file at its limit takes no more, so that nobody knows what it lacks.
+    fn whole(&self, what: &str, length: u64) -> Result<(), Failure> {
+        if length < self.output_bytes {
+            return Ok(());
+        }
+        let title = format!("{what} is cut off at {} bytes", self.output_bytes);
+        Err(Failure::new(FailureClass::OutputOversized, title))
     }
 
     /// QEMU has ended by itself: in order, if the guest asked it to.
@@ -288,16 +317,16 @@ impl<'a> Guest<'a> {
         self.gone.store(true, Ordering::Release);
         self.console.join();
         let console = self.console.text();
-        let (counts, unread) = match self.counts.as_ref().map(whole) {
-            None => (Vec::new(), None),
-            Some(Ok(counts)) => (counts, None),
-            Some(Err(failure)) => (Vec::new(), Some(failure)),
-        };
-        let outcome = match (outcome, buried, unread) {
-            (Err(failure), _, _) | (Ok(()), Err(failure), _) | (Ok(()), Ok(_), Some(failure)) => {
-                Err(failure)
-            }
-            (Ok(()), Ok(_), None) => Ok(()),
+        let counts =
+            self.counts.as_ref().map_or_else(|| Ok(Vec::new()), content).and_then(|counts| {
+                self.whole("what was counted", counts.len() as u64)?;
+                self.whole("the console", self.console.length())?;
+                Ok(counts)
+            });
+        let (outcome, counts) = match (outcome, buried, counts) {
+            (Err(failure), _, counts) => (Err(failure), counts.unwrap_or_default()),
+            (Ok(()), Err(failure), _) | (Ok(()), Ok(_), Err(failure)) => (Err(failure), Vec::new()),
+            (Ok(()), Ok(_), Ok(counts)) => (Ok(()), counts),
         };
         SealedEnd { outcome, console, counts, dropped: dropped(&self.process.stderr()) }
     }
@@ -350,7 +379,7 @@ impl Plugin {
     }
 }
 
-fn whole(file: &File) -> Result<Vec<u8>, Failure> {
+fn content(file: &File) -> Result<Vec<u8>, Failure> {
     let mut content = Vec::new();
     let ended = Arc::new(AtomicBool::new(true));
     let read = file
@@ -362,8 +391,35 @@ fn whole(file: &File) -> Result<Vec<u8>, Failure> {
 
 #[cfg(test)]
 pub(crate) mod testing {
+    use std::os::unix::fs::PermissionsExt;
+
+    use tempfile::TempDir;
+
     use super::*;
     use crate::boot::Accel;
+    use crate::boot::qemu_args::ARCHITECTURES;
+    use crate::host::Version;
+
+    /// The line by which a player's kernel is known to have started.
+    pub(crate) const BANNER: &str = "echo 'Linux version 6.1' > $console";
+
+    /// A QEMU that is a shell script; `$results`, `$console` and `$counts` are its outputs, and the
+    /// last is empty where nothing is counted. It lies in the folder.
+    pub(crate) fn player(script: &str) -> (TempDir, Qemu) {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("qemu");
+        let outputs = "for word in \"$@\"; do case $word in\n\
+            file,id=console,path=*) console=${word##*=};; file,id=results,path=*) results=${word##*=};;\n\
+            *,out=*) counts=${word#*,out=}; counts=${counts%%,*};; esac; done";
+        std::fs::write(&program, format!("#!/bin/sh\n{outputs}\n{script}\n")).unwrap();
+        // QEMU has a user of its own; what it wants to know of itself the next time it may note here.
+        for (path, mode) in [(folder.path(), 0o777), (&program, 0o755)] {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(path, mode).unwrap();
+        }
+        let qemu = Qemu { program, version: Version(10, 0, 0), architecture: &ARCHITECTURES[0] };
+        (folder, qemu)
+    }
 
     /// A sealed guest with one processor and the plugin.
     pub(crate) fn spec() -> SealedSpec {
@@ -387,6 +443,7 @@ pub(crate) mod testing {
             shift: 2,
             seed: 1,
             translation_mib: TRANSLATION_MIB,
+            output_bytes: MAX_OUTPUT_BYTES,
             plugin: Some(PluginFiles {
                 library: "/dev/null".into(),
                 symbols: Some("/dev/null".into()),
@@ -397,94 +454,5 @@ pub(crate) mod testing {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::testing::spec;
-    use super::*;
-    use crate::boot::qemu_args::ARCHITECTURES;
-    use crate::host::Version;
-
-    /// A QEMU that is a shell script; `$results`, `$console` and `$counts` are its outputs.
-    fn played(script: &str, enough: &str, boot_s: u64) -> (SealedEnd, Vec<String>) {
-        let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("qemu");
-        let outputs = "for word in \"$@\"; do case $word in\n\
-            file,id=console,path=*) console=${word##*=};; file,id=results,path=*) results=${word##*=};;\n\
-            *,out=*) counts=${word#*,out=}; counts=${counts%%,*};; esac; done";
-        std::fs::write(&program, format!("#!/bin/sh\n{outputs}\n{script}\n")).unwrap();
-        for path in [folder.path(), &program] {
-            let mode = std::fs::Permissions::from_mode(0o755);
-            std::fs::set_permissions(path, mode).unwrap();
-        }
-        let qemu = Qemu { program, version: Version(10, 0, 0), architecture: &ARCHITECTURES[0] };
-        let watch = Watch { listener: Arc::new(|_| {}), stop: Arc::default() };
-        let mut spec = spec();
-        spec.deadlines.boot = Duration::from_secs(boot_s);
-        spec.deadlines.progress = Duration::from_secs(1);
-        spec.deadlines.shutdown = Duration::from_millis(300);
-        let mut told = Vec::new();
-        let end = run_sealed(&spec, &qemu, &watch, &mut |line| {
-            told.push(line.to_owned());
-            Ok(if line == enough { Step::Enough } else { Step::On })
-        });
-        (end, told)
-    }
-
-    fn class(end: &SealedEnd) -> FailureClass {
-        end.outcome.as_ref().unwrap_err().class
-    }
-
-    const BANNER: &str = "echo 'Linux version 6.1' > $console";
-
-    #[test]
-    fn what_is_told_arrives_whole_and_in_order() {
-        let script = format!(
-            "{BANNER}; echo one >> $results; sleep 0.1; echo two >> $results; echo 3 > $counts"
-        );
-        let (end, told) = played(&script, "", 20);
-        end.outcome.unwrap();
-        assert_eq!(told, ["one", "two"]);
-        assert_eq!(
-            (end.console.as_str(), end.counts.as_slice()),
-            ("Linux version 6.1\n", &b"3\n"[..])
-        );
-    }
-
-    #[test]
-    fn features_that_the_translator_lacks_are_named_once() {
-        let warning = |feature| {
-            format!(
-                "qemu: warning: TCG doesn't support requested feature: CPUID[eax=01h].{feature}\n"
-            )
-        };
-        let lines = [warning("ECX.x2apic [bit 21]"), warning("ECX.pcid [bit 17]")];
-        let stderr = format!("{}{}other\n{}", lines[0], lines[1], lines[1]);
-        assert_eq!(dropped(&stderr), ["pcid", "x2apic"]);
-    }
-
-    #[test]
-    fn enough_ends_a_guest_that_would_go_on() {
-        let script = format!("{BANNER}; echo one > $results; exec sleep 60");
-        let (end, told) = played(&script, "one", 20);
-        end.outcome.unwrap();
-        assert_eq!(told, ["one"]);
-    }
-
-    #[test]
-    fn crashes_hangs_and_refusals_are_told_apart() {
-        let panic = format!("{BANNER}; echo 'Kernel panic - not syncing: x' >> $console; sleep 60");
-        assert_eq!(class(&played(&panic, "", 20).0), FailureClass::Panic);
-        let late = format!(
-            "{BANNER}; echo a > $results; echo 'Kernel panic - not syncing: x' >> $console"
-        );
-        assert_eq!(class(&played(&late, "", 20).0), FailureClass::Panic);
-        assert_eq!(class(&played("exec sleep 60", "", 1).0), FailureClass::BootFailed);
-        let silent = format!("{BANNER}; echo one > $results; exec sleep 60");
-        assert_eq!(class(&played(&silent, "", 20).0), FailureClass::SilentHang);
-        assert_eq!(class(&played("exit 0", "", 20).0), FailureClass::BootFailed);
-        let refused = played("echo 'qemu: no such CPU' >&2; exit 1", "", 20).0;
-        assert_eq!(class(&refused), FailureClass::QemuFailed);
-        assert!(refused.outcome.unwrap_err().title.ends_with("qemu: no such CPU"));
-    }
-}
+#[path = "sealed_tests.rs"]
+mod tests;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::SealedSpec;
 use super::qemu_args::{Architecture, escaped, topology};
+use crate::fault::{Failure, FailureClass};
 
 /// Numbers of the descriptors that QEMU inherits. All are files in memory: none of them can make
 /// QEMU wait, since what the host does would reach the guest through the wait.
@@ -120,6 +121,57 @@ pub fn sealed_command_line(
     argv
 }
 
+/// All that a sealed guest may be made of. Nothing here completes when the host is done: no disk but
+/// memory, no network, no monitor.
+const SEALED: [&str; 18] = [
+    "nodefaults",
+    "no-user-config",
+    "no-reboot",
+    "name",
+    "display",
+    "sandbox",
+    "machine",
+    "accel",
+    "icount",
+    "seed",
+    "rtc",
+    "cpu",
+    "smp",
+    "m",
+    "numa",
+    "kernel",
+    "initrd",
+    "append",
+];
+
+/// Whether a guest with these arguments, program first, is a function of them.
+///
+/// # Errors
+///
+/// `Internal` with the first argument through which the host's time would reach it.
+pub fn check_sealed(argv: &[String]) -> Result<(), Failure> {
+    let mut words = argv.iter().skip(1).map(String::as_str).peekable();
+    while let Some(word) = words.next() {
+        let name = word.strip_prefix('-').unwrap_or_default();
+        let value = words.next_if(|value| !value.starts_with('-') || name == "append");
+        let is_sealed = match (name, value.unwrap_or_default()) {
+            ("object", value) => value.starts_with("memory-backend-ram,"),
+            ("chardev", value) => value.starts_with("file,"),
+            ("serial", value) => value.starts_with("chardev:"),
+            ("plugin", value) => value.starts_with("/proc/self/fd/"),
+            (name, _) => SEALED.contains(&name),
+        };
+        if !is_sealed {
+            let title = format!(
+                "{word} {} lets the time of the host into the guest",
+                value.unwrap_or_default()
+            );
+            return Err(Failure::new(FailureClass::Internal, title.replace("  ", " ")));
+        }
+    }
+    Ok(())
+}
+
 /// A guest with one processor could have a second, so that its kernel is one for several.
 fn possible_cpus(spec: &SealedSpec, smp: &str) -> String {
     match spec.topology.cpus() {
@@ -168,6 +220,36 @@ mod tests {
         -initrd /proc/self/fd/6
         -append console=ttyS0 nokaslr
         ");
+    }
+
+    #[test]
+    fn what_completes_when_the_host_is_done_is_refused() {
+        let mut spec = spec();
+        spec.cmdline = "-append that looks like more".into();
+        let fds = SealedDescriptors::nominal(&spec);
+        let usual = sealed_command_line(&spec, Path::new("qemu"), &ARCHITECTURES[0], &fds);
+        assert_eq!(check_sealed(&usual), Ok(()));
+        for more in [
+            &["-drive", "file=/disk,if=virtio"][..],
+            &["-device", "virtio-blk-pci,drive=d"],
+            &["-blockdev", "file,node-name=d,filename=/disk"],
+            &["-netdev", "user,id=n"],
+            &["-nic", "user"],
+            &["-device", "virtio-rng-pci"],
+            &["-qmp", "unix:/socket"],
+            &["-monitor", "stdio"],
+            &["-chardev", "socket,id=c,path=/socket"],
+            &["-chardev", "pipe,id=c,path=/pipe"],
+            &["-serial", "stdio"],
+            &["-object", "rng-random,id=r"],
+            &["-enable-kvm"],
+            &["/disk.img"],
+        ] {
+            let mut argv = usual.clone();
+            argv.extend(more.iter().map(|word| (*word).to_owned()));
+            let failure = check_sealed(&argv).unwrap_err();
+            assert!(failure.title.starts_with(&more.join(" ")), "{failure}");
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! `kduel add`: one more side for a stored exact run. What was booted stays.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
+use std::path::Path;
 
 use kduel_protocol::Knobs;
 
@@ -10,12 +12,13 @@ use super::run::{carry_out, conclude};
 use super::watch::{WatchOptions, Watcher};
 use super::{CliError, logging};
 use crate::boot::Accel;
-use crate::collect::{RunFolder, RunRef};
+use crate::collect::{HostInfo, KernelIdentity, QemuInfo, RunFolder, RunInfo, RunRef, StoredRun};
 use crate::config::{self, Environment};
 use crate::fault::{Failure, FailureClass};
 use crate::host::Qemu;
 use crate::plan::{Measure, Plan, PlannedSide};
 use crate::run::Backend;
+use crate::run::exact::ExactRig;
 
 /// `kduel add`.
 #[derive(Debug, clap::Args)]
@@ -32,6 +35,9 @@ pub struct AddArgs {
     /// Use this QEMU.
     #[arg(long, value_name = "PATH")]
     qemu: Option<std::path::PathBuf>,
+    /// If QEMU is not what it was then: boot all sides anew in this one, into a new run.
+    #[arg(long)]
+    allow_different_qemu: bool,
     /// Show every boot's command line and log.
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -67,18 +73,26 @@ pub fn run(args: &AddArgs, environment: &Environment) -> Result<u8, CliError> {
     let watcher =
         Watcher::new(std::io::stderr().is_terminal(), WatchOptions { console: None, verbose });
     let qemu = Qemu::find(args.qemu.as_deref(), &environment.path)?;
+    let exact = prepare::exact_rig(AccelArg::Auto, &qemu, environment)?;
+    let anew = !other_machine(&stored, &exact, args.allow_different_qemu)?.is_empty();
     let kernels =
         prepare::kernels(&stored.plan, Wanted::Begun(&stored.info), environment, &watcher)?;
     for (name, now) in prepare::identities(&stored.plan, &kernels) {
-        let then = stored.info.kernels.get(&name);
-        if let Some(then) = then.filter(|then| then.image_sha256 != now.image_sha256) {
-            let title = format!("kernel {name} was {} then and is {} now", then.origin, now.origin);
-            return Err(usage(&title, "start a new run with all sides").into());
+        if let Some(then) = stored.info.kernels.get(&name) {
+            same_kernel(&name, then, &now)?;
         }
         stored.info.kernels.entry(name).or_insert(now);
     }
-    let exact = prepare::exact_rig(AccelArg::Auto, &qemu, environment)?;
-    folder.extend(&stored.plan, &stored.info)?;
+    let folder = if anew {
+        watcher.say("QEMU is not what it was: all sides are booted anew, into a run of their own");
+        stored.records.clear();
+        let runs = stored.info.out.clone().unwrap_or_else(|| environment.runs_dir());
+        RunFolder::create(&runs, &stored.plan, info_anew(&stored.info, &qemu))?
+    } else {
+        folder.extend(&stored.plan, &stored.info)?;
+        folder
+    };
+    watcher.say(&format!("run {}", folder.id()));
     logging::start(
         &folder.path().join("log.jsonl"),
         environment.log.as_deref(),
@@ -97,6 +111,48 @@ pub fn run(args: &AddArgs, environment: &Environment) -> Result<u8, CliError> {
     watcher.finish();
     let options = RunOptions { json: args.json, ..RunOptions::default() };
     conclude(&options, &prepared, end?, environment)
+}
+
+/// What of the machine is not what it was; refused unless that is `allowed`.
+fn other_machine(
+    stored: &StoredRun,
+    rig: &ExactRig,
+    allowed: bool,
+) -> Result<BTreeSet<String>, Failure> {
+    let boots = stored.records.iter().filter_map(|record| record.exact.as_ref());
+    let different = rig.digests.other_than(boots.map(|boot| &boot.inputs));
+    if different.is_empty() || allowed {
+        return Ok(different);
+    }
+    let names = Vec::from_iter(different).join(", ");
+    let title = format!("this is not the QEMU that the run was made with: {names} not what it was");
+    let hint = "name that one with --qemu, or boot all sides anew with --allow-different-qemu";
+    Err(usage(&title, hint))
+}
+
+/// What was booted stays, so that what is booted now must be of the same make.
+fn same_kernel(name: &str, then: &KernelIdentity, now: &KernelIdentity) -> Result<(), Failure> {
+    let hint = "start a new run with all sides";
+    if then.image_sha256 != now.image_sha256 {
+        let title = format!("kernel {name} was {} then and is {} now", then.origin, now.origin);
+        return Err(usage(&title, hint));
+    }
+    if then.initramfs_sha256 != now.initramfs_sha256 {
+        let title =
+            format!("agent, programs or modules for kernel {name} are not what they were then");
+        return Err(usage(&title, hint));
+    }
+    Ok(())
+}
+
+/// Of a run with the same kernels in another QEMU.
+fn info_anew(then: &RunInfo, qemu: &Qemu) -> RunInfo {
+    let mut info = RunInfo::new(Accel::Tcg, std::env::args().collect());
+    info.out.clone_from(&then.out);
+    info.host = HostInfo::read(Path::new("/"));
+    info.qemu = Some(QemuInfo { path: qemu.program.clone(), version: qemu.version.to_string() });
+    info.kernels.clone_from(&then.kernels);
+    info
 }
 
 /// Puts `side` behind the others of every experiment.

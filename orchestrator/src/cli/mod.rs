@@ -122,7 +122,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError>
             report::emit(&workloads::render(&args).map_err(CliError::Unknown)?)?;
             Ok(exit_code::DONE)
         }
-        Command::Runs(args) => Ok(runs::run(&args, &environment.runs_dir())?),
+        Command::Runs(args) => Ok(runs::run(&args, environment)?),
         Command::Report(args) => Ok(report::run(&args, environment)?),
         Command::Annotate(args) => annotate::run(&args, environment),
         Command::Verify(args) => verify::run(&args, environment),

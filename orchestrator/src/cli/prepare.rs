@@ -169,6 +169,11 @@ fn resume(
         let what = format!("agent, programs and modules for kernel {name}");
         compare(&what, initramfs.to_owned(), now.initramfs_sha256);
     }
+    if let Some(exact) = &rig.exact {
+        let boots = stored.records.iter().filter_map(|record| record.exact.as_ref());
+        let others = exact.digests.other_than(boots.map(|boot| &boot.inputs)).into_iter();
+        differences.extend(others.map(|name| format!("{name}: not the file that it was")));
+    }
     if !differences.is_empty() {
         let failure = Failure::new(
             FailureClass::HostIo,

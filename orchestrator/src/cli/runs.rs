@@ -6,10 +6,14 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use crate::analyse::count_pairs;
-use crate::collect::{ListedRun, RunRef, StoredRun, find_run, list_runs, remove_run, set_label};
+use crate::collect::{
+    KnownBoots, KnownSize, ListedRun, RunRef, StoredRun, find_run, list_runs, remove_run, set_label,
+};
+use crate::config::Environment;
 use crate::exit_code;
 use crate::fault::Failure;
 use crate::text::{count, escape};
+use crate::units;
 
 use super::report::{analyse_stored, emit};
 
@@ -30,7 +34,8 @@ pub enum RunsCommand {
         #[arg(value_name = "RUN", required = true)]
         runs: Vec<RunRef>,
     },
-    /// Delete old runs, but none that is going on or has a label
+    /// Delete old runs, but none that is going on or has a label, and the oldest results of exact boots
+    /// that are kept so that the same boot need not be done again
     Gc {
         /// Keep this many of the newest [default without --older-than: 20]
         #[arg(long, value_name = "N")]
@@ -38,6 +43,9 @@ pub enum RunsCommand {
         /// Delete only what is older: 12h, 30d, 4w
         #[arg(long, value_name = "AGE", value_parser = age)]
         older_than: Option<Duration>,
+        /// Keep at most so much of the results of exact boots
+        #[arg(long, value_name = "SIZE", value_parser = units::parse_size, default_value = "1G")]
+        known: u64,
     },
     /// Give a run a name; an empty one takes it away
     Label {
@@ -52,16 +60,21 @@ pub enum RunsCommand {
 /// Runs kept by `gc` if nothing is said.
 const KEEP: usize = 20;
 
-/// Lists the runs in `runs_dir`, or does what `args` say.
+/// Lists the stored runs, or does what `args` say.
 ///
 /// # Errors
 ///
 /// A reference fits no run or several, a run is going on, or the files do not cooperate.
-pub fn run(args: &RunsArgs, runs_dir: &Path) -> Result<u8, Failure> {
+pub fn run(args: &RunsArgs, environment: &Environment) -> Result<u8, Failure> {
+    let runs_dir = &environment.runs_dir();
+    let known = KnownBoots::new(environment.known_dir());
     let said = match &args.command {
-        None => table(&list_runs(runs_dir)?, crate::clock::now()),
+        None => table(&list_runs(runs_dir)?, crate::clock::now()) + &known_line(&known)?,
         Some(RunsCommand::Rm { runs }) => remove(runs_dir, runs)?,
-        Some(RunsCommand::Gc { keep, older_than }) => gc(runs_dir, *keep, *older_than)?,
+        Some(RunsCommand::Gc { keep, older_than, known: most }) => {
+            let runs = gc(runs_dir, *keep, *older_than)?;
+            runs + &forget(&known, *most)?
+        }
         Some(RunsCommand::Label { run, text }) => {
             set_label(&find_run(runs_dir, run)?, text)?;
             String::new()
@@ -69,6 +82,29 @@ pub fn run(args: &RunsArgs, runs_dir: &Path) -> Result<u8, Failure> {
     };
     emit(&said)?;
     Ok(exit_code::DONE)
+}
+
+/// Nothing where nothing is kept.
+fn known_line(known: &KnownBoots) -> Result<String, Failure> {
+    let KnownSize { boots, bytes: size } = known.size()?;
+    let line = format!(
+        "\nkept of exact boots, so that none is done twice: {}, {}\n",
+        count(boots, "boot"),
+        bytes(size)
+    );
+    Ok(if boots == 0 { String::new() } else { line })
+}
+
+fn forget(known: &KnownBoots, most: u64) -> Result<String, Failure> {
+    let gone = known.shrink(most)?;
+    let left = known.size()?;
+    Ok(format!(
+        "removed results of {}, {}; kept {}, {}\n",
+        count(gone.boots, "exact boot"),
+        bytes(gone.bytes),
+        count(left.boots, "exact boot"),
+        bytes(left.bytes)
+    ))
 }
 
 /// All references are looked up before the first run is deleted.
@@ -259,6 +295,20 @@ mod tests {
         assert_eq!(left, [newest, running.id().0, labelled]);
         let young = gc(runs.path(), None, Some(Duration::from_secs(3600))).unwrap();
         assert_eq!(young, "removed 0 runs, 0 B\n");
+    }
+
+    #[test]
+    fn what_is_kept_of_exact_boots_is_told_and_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let known = KnownBoots::new(folder.path().to_owned());
+        assert_eq!(known_line(&known).unwrap(), "");
+        std::fs::write(folder.path().join("ab.json"), [0; 1024]).unwrap();
+        std::fs::write(folder.path().join("ab.counts"), [0; 1024]).unwrap();
+        assert!(known_line(&known).unwrap().ends_with("twice: 1 boot, 2.0 KiB\n"));
+        let kept = "removed results of 0 exact boots, 0 B; kept 1 exact boot, 2.0 KiB\n";
+        assert_eq!(forget(&known, 2048).unwrap(), kept);
+        let gone = "removed results of 1 exact boot, 2.0 KiB; kept 0 exact boots, 0 B\n";
+        assert_eq!(forget(&known, 2047).unwrap(), gone);
     }
 
     #[test]

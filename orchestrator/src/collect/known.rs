@@ -1,6 +1,8 @@
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +77,96 @@ impl KnownBoots {
     }
 }
 
+/// Boots in the store, or what was taken out of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KnownSize {
+    /// How many.
+    pub boots: usize,
+    /// Bytes in all of their files.
+    pub bytes: u64,
+}
+
+impl KnownSize {
+    fn add(&mut self, files: &[Stored]) {
+        self.boots += 1;
+        self.bytes += files.iter().map(|file| file.bytes).sum::<u64>();
+    }
+}
+
+/// One file of the store.
+#[derive(Debug)]
+struct Stored {
+    path: PathBuf,
+    bytes: u64,
+    written: SystemTime,
+}
+
+impl KnownBoots {
+    /// How much there is.
+    ///
+    /// # Errors
+    ///
+    /// `HostIo`.
+    pub fn size(&self) -> Result<KnownSize, Failure> {
+        let mut size = KnownSize::default();
+        self.stored()?.iter().for_each(|files| size.add(files));
+        Ok(size)
+    }
+
+    /// Takes the oldest boots out until at most `bytes` are left; gives what went. A boot that is not
+    /// known any more is done again when it is needed.
+    ///
+    /// # Errors
+    ///
+    /// `HostIo`.
+    pub fn shrink(&self, bytes: u64) -> Result<KnownSize, Failure> {
+        let mut left = self.size()?.bytes;
+        let mut gone = KnownSize::default();
+        for files in self.stored()? {
+            if left <= bytes {
+                break;
+            }
+            // The record first: counts alone are nothing known.
+            for file in files.iter().rev() {
+                match fs::remove_file(&file.path) {
+                    Err(error) if error.kind() != ErrorKind::NotFound => {
+                        return Err(host_io("remove", &file.path, &error));
+                    }
+                    _ => left -= file.bytes,
+                }
+            }
+            gone.add(&files);
+        }
+        Ok(gone)
+    }
+
+    /// The files of each boot by name, the oldest boot first.
+    fn stored(&self) -> Result<Vec<Vec<Stored>>, Failure> {
+        let failed = |error: &std::io::Error| host_io("read", &self.folder, error);
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(|error| failed(&error))?,
+        };
+        let mut boots: BTreeMap<String, Vec<Stored>> = BTreeMap::new();
+        for entry in entries {
+            let entry = entry.map_err(|error| failed(&error))?;
+            // Another kduel may have taken it meanwhile.
+            let Ok(found) = entry.metadata() else { continue };
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let identity = name.split('.').next().unwrap_or_default().to_owned();
+            let written = found.modified().map_err(|error| failed(&error))?;
+            let file = Stored { path: entry.path(), bytes: found.len(), written };
+            boots.entry(identity).or_default().push(file);
+        }
+        let mut boots: Vec<Vec<Stored>> = boots.into_values().collect();
+        for files in &mut boots {
+            files.sort_by(|a, b| a.path.cmp(&b.path));
+        }
+        boots.sort_by_key(|files| files.iter().map(|file| file.written).max());
+        Ok(boots)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +192,34 @@ mod tests {
         bad.exact = Some(Box::new(ExactBoot { identity: "ef".into(), ..exact }));
         known.keep("run-1", &bad, b"").unwrap();
         assert!(known.find("ef").is_none());
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten_until_the_rest_fits() {
+        let folder = tempfile::tempdir().unwrap();
+        let known = KnownBoots::new(folder.path().join("known"));
+        assert_eq!(known.size().unwrap(), KnownSize::default());
+        assert_eq!(known.shrink(0).unwrap(), KnownSize::default());
+        for (identity, age) in [("aa", 1), ("bb", 3), ("cc", 2)] {
+            let mut record = completed("fork", "base", 0, &[("instructions", 1.0)]);
+            let identity_of = ExactBoot { identity: identity.into(), ..ExactBoot::default() };
+            record.exact = Some(Box::new(identity_of));
+            known.keep("run-1", &record, &[0; 1000]).unwrap();
+            for ending in ["json", "counts"] {
+                let file = fs::File::options().write(true).open(known.path(identity, ending));
+                let hours = std::time::Duration::from_secs(3600 * age);
+                let now = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30);
+                file.unwrap().set_modified(now - hours).unwrap();
+            }
+        }
+        let all = known.size().unwrap();
+        assert_eq!(all.boots, 3);
+        assert_eq!(known.shrink(all.bytes).unwrap(), KnownSize::default());
+        let gone = known.shrink(all.bytes - 1).unwrap();
+        assert_eq!(gone, KnownSize { boots: 1, bytes: all.bytes / 3 });
+        let found = ["aa", "bb", "cc"].map(|identity| known.find(identity).is_some());
+        assert_eq!(found, [true, false, true]);
+        assert_eq!(known.shrink(0).unwrap().boots, 2);
+        assert_eq!(known.size().unwrap(), KnownSize::default());
     }
 }

@@ -18,7 +18,7 @@ mod write;
 pub use folder::{RunFolder, StoredRun};
 pub use info::{HostInfo, KernelIdentity, QemuInfo, RUN_FORMAT, RunInfo};
 pub use journal::{Cut, Journal, Recovered, recover};
-pub use known::{KnownBoot, KnownBoots};
+pub use known::{KnownBoot, KnownBoots, KnownSize};
 pub use list::{ListedRun, list_runs, remove_run, set_label};
 pub use record::{
     BootOutcome, BootRecord, BootResult, Distribution, ExactBoot, Monitored, TrialFailure,

@@ -9,6 +9,8 @@ use anyhow::Result;
 use self::summary::Summary;
 use crate::build::{self, Profile};
 use crate::setup::{self, Purpose};
+use crate::shell::Tool;
+use crate::workspace;
 
 /// Boots kduel's 6.1 guest and virtme-ng's in turn, `boots` times each, two vCPUs, both emulated,
 /// and compares the times to the first sample and to the answer of `uname -r`.
@@ -34,6 +36,22 @@ pub fn boot(boots: usize) -> Result<()> {
     }
     show(&Summary::of(&ours)?, &Summary::of(&theirs)?);
     Ok(())
+}
+
+/// Boots sealed guests with the counting plugin and without, in turn, `boots` times each. Fails if
+/// what they tell differs.
+pub fn plugin(boots: usize) -> Result<()> {
+    setup::setup(Purpose::Running, false)?;
+    build::build(Profile::Release)?;
+    let kduel = Profile::Release.kduel();
+    let programs = kduel.parent().unwrap_or(&kduel).display().to_string();
+    let example = ["run", "--release", "-p", "kduel-tests", "--example", "plugin", "--"];
+    let boots = boots.to_string();
+    Tool::cargo()
+        .args(example)
+        .args([programs.as_str(), &boots])
+        .in_folder(&workspace::root())
+        .run()
 }
 
 #[expect(clippy::print_stdout, reason = "this is the result")]

@@ -5,7 +5,7 @@ use crate::analyse::{Verdict, analyse};
 use crate::collect::testing::{completed, failed, plan};
 use crate::collect::{BootOutcome, BootRecord, ExactBoot, WindowCounts};
 use crate::exit_code;
-use crate::fault::FailureClass;
+use crate::fault::{Failure, FailureClass};
 use crate::plan::{Block, ExactTerms, Measure, Plan};
 
 const OPS: u64 = 1000;
@@ -142,6 +142,22 @@ fn one_bit_in_what_was_done_twice_demotes_the_run() {
     assert_eq!(words(&plan, &[base.clone(), patched.clone(), counts]), [Some(ExactWord::NotExact)]);
     // Without the second time nothing is proven.
     assert_eq!(words(&plan, &[base, patched]), [Some(ExactWord::NotExact)]);
+}
+
+#[test]
+fn a_boot_that_the_rig_spoiled_counts_no_longer_once_it_is_done_again() {
+    let plan = exact_plan(&["A-v1"], 1);
+    let base = boot("base", 0, &[100.0, 101.0], 1);
+    let killed = BootRecord {
+        outcome: BootOutcome::Failed(Box::new(Failure::new(FailureClass::QemuKilled, "x"))),
+        ..base.clone()
+    };
+    let patched = boot("patched", 0, &[100.0, 101.0], 1);
+    let mut records = vec![killed.clone(), again(&killed), patched];
+    records.extend([base.clone(), again(&base)]);
+    assert_eq!(words(&plan, &records), [Some(ExactWord::Identical)]);
+    records.truncate(4);
+    assert_eq!(words(&plan, &records), [Some(ExactWord::NotExact)]);
 }
 
 #[test]

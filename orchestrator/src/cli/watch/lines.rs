@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -5,6 +6,7 @@ use super::super::talk::tell;
 use super::estimate::{TimeLeft, clock_face};
 use super::{WatchOptions, lines_of};
 use crate::event::{BootPhase, RunEvent};
+use crate::id::BootId;
 use crate::text;
 
 /// Plain lines on standard error, one per thing that ended.
@@ -18,7 +20,8 @@ struct State {
     experiment: String,
     pairs: usize,
     time: Option<TimeLeft>,
-    ready: Option<Duration>,
+    /// Of guests that run, of which exact runs have several at one time.
+    ready: BTreeMap<BootId, Duration>,
 }
 
 impl Lines {
@@ -53,15 +56,12 @@ impl State {
                 let boots = text::count(*boots, "boot");
                 Some(format!("{experiment}: {boots}, about {}", clock_face(*expected)))
             }
-            RunEvent::Boot { phase: BootPhase::Booting, .. } => {
-                self.ready = None;
+            RunEvent::Boot { boot, phase: BootPhase::Ready { after }, .. } => {
+                self.ready.insert(boot.clone(), *after);
                 None
             }
-            RunEvent::Boot { phase: BootPhase::Ready { after }, .. } => {
-                self.ready = Some(*after);
-                None
-            }
-            RunEvent::Boot { side, block, phase: BootPhase::Done { took, completed }, .. } => {
+            RunEvent::Boot { boot, side, block, phase: BootPhase::Done { took, completed } } => {
+                let ready = self.ready.remove(boot);
                 let time = self.time.as_mut()?;
                 time.boot_done(*took);
                 Some(format!(
@@ -69,7 +69,7 @@ impl State {
                     self.experiment,
                     block + 1,
                     self.pairs,
-                    boot_ended(self.ready, *took, *completed),
+                    boot_ended(ready, *took, *completed),
                     clock_face(time.elapsed()),
                     clock_face(time.left()),
                 ))
@@ -90,4 +90,27 @@ fn boot_ended(ready: Option<Duration>, took: Duration, completed: bool) -> Strin
         |after| format!("ready after {:.1} s", after.as_secs_f64()),
     );
     format!("{ready}, {end} after {:.1} s", took.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guests_that_run_at_one_time_are_not_mixed_up() {
+        let mut state = State { time: Some(TimeLeft::new(Duration::ZERO, 2)), ..State::default() };
+        let mut told = |boot: &str, phase| {
+            let side = boot.to_owned();
+            state.line(&RunEvent::Boot { boot: BootId(boot.into()), side, block: 0, phase })
+        };
+        let seconds = Duration::from_secs;
+        told("a", BootPhase::Booting);
+        told("b", BootPhase::Booting);
+        told("b", BootPhase::Ready { after: seconds(3) });
+        told("a", BootPhase::Ready { after: seconds(4) });
+        told("a", BootPhase::Done { took: seconds(5), completed: true });
+        told("a-again", BootPhase::Booting);
+        let line = told("b", BootPhase::Done { took: seconds(6), completed: true }).unwrap();
+        assert!(line.contains("b: ready after 3.0 s, done after 6.0 s"), "{line}");
+    }
 }

@@ -10,10 +10,13 @@ use crate::boot::{PluginFiles, SealedEnd, SealedSpec, Step, Watch, run_sealed};
 use crate::clock::Stopwatch;
 use crate::collect::BootResult;
 use crate::event::{BootPhase, RunEvent};
-use crate::fault::{Failure, FailureClass};
+use crate::fault::{Failure, FailureClass, Fault};
 use crate::host::Qemu;
 use crate::run::trial::phase_of;
 use crate::run::{AgentStream, topology};
+
+/// How often a boot is done again that an accident spoiled.
+const RETRIES: usize = 2;
 
 /// How much of its plan a guest carries out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,13 +85,34 @@ impl ExactBootJob<'_> {
     /// Boots, and joins counts to samples. Blocks; the guest is gone afterwards whatever happened.
     pub fn run(&self, watch: &Watch) -> ExactEnd {
         let mut end = self.once(self.spec, watch);
+        for _ in 0..RETRIES {
+            let Err(failure) = end.result.as_ref() else { break };
+            if !is_accident(failure) || watch.stopped() {
+                break;
+            }
+            watch.tell(RunEvent::BootFailed {
+                boot: self.spec.boot.clone(),
+                side: self.spec.side.clone(),
+                failure: Box::new(failure.clone()),
+                retried: true,
+            });
+            end = self.once(self.spec, watch);
+        }
         if let (Err(failure), Some(_)) = (&end.result, &self.spec.plugin)
             && matches!(failure.class, FailureClass::Panic | FailureClass::Reboot)
             && !watch.stopped()
         {
+            let note = "booting it once more without the plugin, to see whether that is to blame";
+            watch.tell(RunEvent::Note(format!(
+                "{}: {}; {note}",
+                self.spec.boot,
+                failure.class.words()
+            )));
             let plain = SealedSpec { plugin: None, ..self.spec.clone() };
-            if self.once(&plain, watch).result.is_ok() {
-                end.result = Err(only_with_plugin(failure));
+            match self.once(&plain, watch).result {
+                Ok(_) => end.result = Err(only_with_plugin(failure)),
+                Err(other) if other.fault() == Fault::Rig => end.result = Err(other),
+                Err(_) => {}
             }
         }
         end
@@ -160,6 +184,11 @@ impl ExactBootJob<'_> {
     }
 }
 
+/// What somebody did to QEMU, which another boot need not meet.
+fn is_accident(failure: &Failure) -> bool {
+    matches!(failure.class, FailureClass::QemuKilled | FailureClass::QemuStopped)
+}
+
 fn symbols(plugin: &PluginFiles) -> Result<Symbols, Failure> {
     let Some(path) = &plugin.symbols else { return Ok(Symbols::default()) };
     let text = std::fs::read_to_string(path).map_err(|e| Failure::host_io("read", path, &e))?;
@@ -176,4 +205,132 @@ fn only_with_plugin(failure: &Failure) -> Failure {
     found.details.clone_from(&failure.details);
     found.console_tail.clone_from(&failure.console_tail);
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use kduel_protocol::{Better, Knobs, PROTOCOL, Sample, Settle, Transcript, Transport};
+
+    use super::*;
+    use crate::boot::sealed::testing::{BANNER, player, spec};
+
+    const PANIC: &str = "echo 'Kernel panic - not syncing: x' >> $console; exec sleep 60";
+
+    fn plan() -> GuestPlan {
+        GuestPlan {
+            protocol: PROTOCOL,
+            nonce: "n0".into(),
+            knobs: Knobs::default(),
+            transport: Transport::Sealed,
+            settle: Settle::SEALED,
+            deadline_s: None,
+            trials: vec![crate::collect::testing::trial(0, "fork-exit")],
+            monitors: Vec::new(),
+        }
+    }
+
+    /// A command that tells a whole transcript with one sample.
+    fn transcript() -> String {
+        let events = [
+            Event::Hello { protocol: PROTOCOL, agent: "0".into() },
+            Event::Sample(Sample {
+                trial: 0,
+                iteration: 0,
+                metric: "time".into(),
+                unit: "ns".into(),
+                better: Better::Lower,
+                value: 1.5,
+                ops: 1,
+            }),
+        ];
+        let mut transcript = Transcript::default();
+        let mut text = String::new();
+        for event in &events {
+            let line = serde_json::to_string(event).unwrap();
+            transcript.add(&line, matches!(event, Event::Sample(_)));
+            text.push_str(&format!("{line}\n"));
+        }
+        let end = serde_json::to_string(&Event::End(transcript.end("n0"))).unwrap();
+        format!("cat >> $results <<'END'\n{text}{end}\nEND\n")
+    }
+
+    fn counted() -> String {
+        let empty = kduel_counts::write(&kduel_counts::Counts::default());
+        let octal: String = empty.iter().map(|byte| format!("\\{byte:03o}")).collect();
+        format!("printf '{octal}' >> $counts")
+    }
+
+    fn played(script: &str) -> (Result<BootResult, Failure>, Vec<FailureClass>) {
+        let (_folder, qemu) = player(script);
+        let mut spec = spec();
+        spec.topology.cores = 2;
+        spec.plugin = Some(PluginFiles { library: "/dev/null".into(), symbols: None });
+        spec.deadlines.shutdown = Duration::from_millis(300);
+        let (plan, workloads) = (plan(), ["fork-exit".to_owned()]);
+        let (retried, stop) = (Arc::new(Mutex::new(Vec::new())), Arc::default());
+        let seen = Arc::clone(&retried);
+        let listener = Arc::new(move |event| {
+            if let RunEvent::BootFailed { failure, retried: true, .. } = event {
+                seen.lock().unwrap().push(failure.class);
+            }
+        });
+        let job = ExactBootJob {
+            spec: &spec,
+            plan: &plan,
+            block: 0,
+            workloads: &workloads,
+            extent: Extent::Whole,
+            qemu: &qemu,
+        };
+        let result = job.run(&Watch { listener, stop }).result;
+        let retried = retried.lock().unwrap().clone();
+        (result, retried)
+    }
+
+    #[test]
+    fn a_panic_is_the_kernels_only_if_it_panics_without_the_plugin_too() {
+        let always = format!("{BANNER}; {PANIC}");
+        assert_eq!(played(&always).0.unwrap_err().class, FailureClass::Panic);
+        let told = transcript();
+        let failure = played(&format!("{BANNER}; test -z \"$counts\" || {{ {PANIC}; }}\n{told}"))
+            .0
+            .unwrap_err();
+        assert_eq!((failure.class, failure.fault()), (FailureClass::QemuFailed, Fault::Rig));
+        assert!(failure.title.contains("only with the counting plugin"), "{failure}");
+        assert!(failure.console_tail.iter().any(|line| line.contains("not syncing: x")));
+        // Who dies in another way proves nothing about the kernel.
+        let killed = format!("{BANNER}; test -n \"$counts\" || kill -KILL $$; {PANIC}");
+        assert_eq!(played(&killed).0.unwrap_err().class, FailureClass::QemuKilled);
+    }
+
+    #[test]
+    fn what_was_stopped_or_killed_is_booted_again() {
+        let (told, counted) = (transcript(), counted());
+        let once = |how: &str| {
+            format!(
+                "once=${{0%/*}}/once; {BANNER}; if [ ! -e $once ]; then : > $once; \
+                 {{ sleep 0.3; kill -CONT $$; }} & kill -{how} $$; wait; fi\n{told}{counted}"
+            )
+        };
+        for (how, class) in
+            [("STOP", FailureClass::QemuStopped), ("KILL", FailureClass::QemuKilled)]
+        {
+            let (result, retried) = played(&once(how));
+            assert_eq!(retried, [class]);
+            result.unwrap();
+        }
+        let (result, retried) = played(&format!("{BANNER}; kill -KILL $$"));
+        assert_eq!(result.unwrap_err().class, FailureClass::QemuKilled);
+        assert_eq!(retried.len(), RETRIES);
+    }
+
+    #[test]
+    fn counts_that_are_damaged_make_no_result() {
+        let script = format!("{BANNER}; {}{}; echo x >> $counts", transcript(), counted());
+        assert_eq!(played(&script).0.unwrap_err().class, FailureClass::OutputMalformed);
+        let none = format!("{BANNER}; {}", transcript());
+        assert_eq!(played(&none).0.unwrap_err().class, FailureClass::OutputMalformed);
+    }
 }

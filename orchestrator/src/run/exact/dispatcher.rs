@@ -192,7 +192,8 @@ impl ExactDispatcher<'_> {
     }
 
     /// The boots of `experiment` that are still to do. What is known already is recorded at once; the
-    /// first that is not is done twice as far as its first trial goes.
+    /// first that is not is done twice as far as its first trial goes, or if all are done and none was
+    /// twice, the first of them.
     fn jobs<'b>(
         &'b self,
         experiment: &'b PlannedExperiment,
@@ -200,12 +201,16 @@ impl ExactDispatcher<'_> {
         recorder: &mut dyn Recorder,
     ) -> Result<VecDeque<Job<'b>>, CutShort> {
         let mut jobs = VecDeque::new();
+        let mut done_once = None;
         for block in &experiment.blocks {
             for (slot, index) in block.order.iter().copied().enumerate() {
                 let recipe = self.recipe(experiment, block, &experiment.sides[index])?;
                 let job = self.job(recipe, slot).map_err(CutShort::Failed)?;
                 let is_done = |record: &&BootRecord| record.boot == job.boot && !is_rig(record);
-                if records.iter().any(|record| is_done(&record)) {
+                if let Some(done) = records.iter().find(is_done) {
+                    if done.exact.as_ref().is_some_and(|exact| exact.cached.is_none()) {
+                        done_once.get_or_insert(job);
+                    }
                     continue;
                 }
                 if let (Some(digest), Some(path)) = (job.exact.inputs.get(SYMBOLS), job.symbols()) {
@@ -221,8 +226,8 @@ impl ExactDispatcher<'_> {
                 }
             }
         }
-        if let Some(first) = jobs.front()
-            && !records.iter().any(BootRecord::is_again)
+        if let Some(first) = jobs.front().or(done_once.as_ref())
+            && !records.iter().any(|record| record.is_again() && !is_rig(record))
         {
             let again = first.again();
             jobs.insert(jobs.len().min(experiment.sides.len()), again);

@@ -1,6 +1,6 @@
 //! What decides the bits of a sealed guest, as one digest. Two guests with the same one are the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,6 +14,15 @@ use crate::provision::{Kernel, sha256_of, sha256_of_file};
 
 /// The input that is the digest of the kernel's symbols.
 pub const SYMBOLS: &str = "symbols";
+
+/// QEMU's own file among the inputs of a boot.
+const QEMU: &str = "qemu";
+
+/// The counting plugin's.
+const PLUGIN: &str = "plugin";
+
+/// What begins the names of files that QEMU brings along.
+const FIRMWARE: &str = "firmware ";
 
 /// Digests of what all guests of a run share: the machine itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,15 +41,27 @@ impl MachineDigests {
             sha256_of_file(path).map_err(|error| Failure::host_io("read", path, &error))
         };
         let mut inputs = BTreeMap::new();
-        inputs.insert("qemu".to_owned(), digest(&qemu.program)?);
-        inputs.insert("plugin".to_owned(), digest(plugin)?);
+        inputs.insert(QEMU.to_owned(), digest(&qemu.program)?);
+        inputs.insert(PLUGIN.to_owned(), digest(plugin)?);
         let folders = data_folders(qemu)?;
         for name in qemu.architecture.firmware {
             let found = folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
             let sum = found.map_or_else(|| Ok("none".to_owned()), |path| digest(&path))?;
-            inputs.insert(format!("firmware {name}"), sum);
+            inputs.insert(format!("{FIRMWARE}{name}"), sum);
         }
         Ok(Self { inputs })
+    }
+
+    /// What of the machine is not what it was when boots with the inputs `then` were done, by name.
+    pub fn other_than<'a>(
+        &self,
+        then: impl IntoIterator<Item = &'a BTreeMap<String, String>>,
+    ) -> BTreeSet<String> {
+        let differing = |inputs| {
+            let names = different_inputs(inputs, &self.inputs).into_iter();
+            names.filter(|name| is_machine(name)).map(str::to_owned)
+        };
+        then.into_iter().flat_map(differing).collect()
     }
 
     /// Everything that goes into the guest of `spec`, by name.
@@ -66,6 +87,20 @@ impl MachineDigests {
         inputs.insert("arguments".to_owned(), arguments(spec, qemu));
         Ok(inputs)
     }
+}
+
+/// Whether the input of this name is the same for all guests: QEMU, what it brings, the plugin.
+pub fn is_machine(name: &str) -> bool {
+    name == QEMU || name == PLUGIN || name.starts_with(FIRMWARE)
+}
+
+/// Names of the inputs that two boots do not share.
+pub fn different_inputs<'a>(
+    one: &'a BTreeMap<String, String>,
+    other: &'a BTreeMap<String, String>,
+) -> BTreeSet<&'a str> {
+    let names = one.keys().chain(other.keys()).map(String::as_str);
+    names.filter(|name| one.get(*name) != other.get(*name)).collect()
 }
 
 /// The digest over all inputs, lower-case hex.
@@ -99,6 +134,22 @@ mod tests {
     use crate::boot::qemu_args::ARCHITECTURES;
     use crate::boot::sealed::testing::spec;
     use crate::host::Version;
+
+    fn inputs(of: &[(&str, &str)]) -> BTreeMap<String, String> {
+        of.iter().map(|(name, sum)| ((*name).to_owned(), (*sum).to_owned())).collect()
+    }
+
+    #[test]
+    fn another_machine_is_told_from_another_guest() {
+        let now = [("firmware qboot.rom", "b"), ("plugin", "c"), ("qemu", "a")];
+        let machine = MachineDigests { inputs: inputs(&now) };
+        let same = [now[0], now[1], now[2], ("kernel", "k")];
+        let other = [("firmware vgabios.bin", "v"), now[1], ("qemu", "x"), ("kernel", "other")];
+        assert_eq!(machine.other_than([&inputs(&same)]), BTreeSet::new());
+        let found = machine.other_than([&inputs(&same), &inputs(&other)]);
+        let names: Vec<&str> = found.iter().map(String::as_str).collect();
+        assert_eq!(names, ["firmware qboot.rom", "firmware vgabios.bin", "qemu"]);
+    }
 
     fn identity_of(change: impl Fn(&mut SealedSpec)) -> String {
         let program = PathBuf::from("/anywhere/qemu");

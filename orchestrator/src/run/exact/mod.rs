@@ -9,6 +9,6 @@ mod windows;
 
 pub use boot::{ExactBootJob, ExactEnd, Extent};
 pub use dispatcher::{ExactDispatcher, ExactRig};
-pub use identity::{MachineDigests, SYMBOLS, identity};
+pub use identity::{MachineDigests, SYMBOLS, different_inputs, identity, is_machine};
 pub use recipe::{SealedRecipe, nominal_command_line};
 pub use symbols::{read_symbols, symbols_path};

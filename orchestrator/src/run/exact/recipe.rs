@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kduel_protocol::{GuestPlan, KALLSYMS_WORD, PROTOCOL, Settle, Transport};
+use kduel_protocol::{GuestPlan, KALLSYMS_WORD, PROTOCOL, Settle, Topology, Transport};
 
 use crate::boot::qemu_args::Architecture;
-use crate::boot::sealed::TRANSLATION_MIB;
+use crate::boot::sealed::{MAX_OUTPUT_BYTES, TRANSLATION_MIB};
 use crate::boot::sealed_args::{SealedDescriptors, sealed_cmdline, sealed_command_line};
 use crate::boot::{Accel, Deadlines, PluginFiles, SealedSpec};
 use crate::fault::{Failure, FailureClass};
 use crate::host::Qemu;
 use crate::id::BootId;
-use crate::plan::{Block, ExactTerms, PlannedExperiment, PlannedSide};
+use crate::plan::{Block, ExactTerms, Patience, PlannedExperiment, PlannedSide};
 use crate::provision::{Kernel, Overlay, sha256_of};
 
 /// What one boot of one side is made of.
@@ -102,8 +102,9 @@ impl SealedRecipe<'_> {
             shift: terms.shift,
             seed,
             translation_mib: TRANSLATION_MIB,
+            output_bytes: MAX_OUTPUT_BYTES,
             plugin: self.plugin.clone(),
-            deadlines: deadlines(terms.shift, self.experiment.topology.cpus()),
+            deadlines: deadlines(terms.shift, &self.experiment.topology, self.experiment.patience),
         }
     }
 
@@ -113,13 +114,16 @@ impl SealedRecipe<'_> {
 }
 
 /// How long what may take in time of the host, beside the agent's own deadlines in guest time. vCPUs
-/// take turns, and at shift 0 a second of guest time is a thousand million instructions.
-fn deadlines(shift: u8, cpus: u32) -> Deadlines {
+/// take turns, and at shift 0 a second of guest time is a thousand million instructions. They decide no
+/// digit, so they are no part of the identity.
+fn deadlines(shift: u8, topology: &Topology, patience: Patience) -> Deadlines {
     let slow = if shift >= 2 { 1 } else { 4 };
     let timed = Deadlines::of(Accel::Tcg);
+    let seconds = |s: Option<u32>| s.map(|s| Duration::from_secs(s.into()));
+    let boot = timed.boot * 2 + Duration::from_secs(20) * topology.cpus();
     Deadlines {
-        boot: timed.boot * 2 + Duration::from_secs(20) * cpus,
-        progress: timed.progress * 3 * slow,
+        boot: seconds(patience.boot_s).unwrap_or(boot),
+        progress: seconds(patience.progress_s).unwrap_or(timed.progress * 3 * slow),
         ..timed
     }
 }
@@ -144,4 +148,56 @@ pub fn nominal_command_line(
     let spec = recipe.spec(Vec::new(), &side.knobs.cmdline);
     let fds = SealedDescriptors::nominal(&spec);
     sealed_command_line(&spec, &qemu.program, qemu.architecture, &fds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot::qemu_args::ARCHITECTURES;
+    use crate::collect::testing::plan;
+
+    #[test]
+    fn the_end_marker_comes_of_the_plan_and_of_nothing_else() {
+        let made = plan(&["base", "patched"], 2);
+        let experiment = &made.experiments[0];
+        let (image, kernel) = ("/elsewhere/bzImage".into(), Kernel::scripted());
+        let elsewhere = Kernel { image, ..kernel.clone() };
+        let boot = |side: usize, kernel| {
+            let recipe = SealedRecipe {
+                experiment,
+                side: &experiment.sides[side],
+                block: &experiment.blocks[0],
+                kernel,
+                architecture: &ARCHITECTURES[0],
+                plugin: None,
+            };
+            recipe.boot().unwrap()
+        };
+        let ((first, spec), (second, other)) = (boot(0, &kernel), boot(0, &elsewhere));
+        assert_eq!((first.nonce.len(), &first.nonce), (24, &second.nonce));
+        assert_eq!(spec.overlay, other.overlay);
+        // Another side with the same knobs has the same plan: its kernel may be the same, too.
+        assert_eq!(boot(1, &kernel).0.nonce, first.nonce);
+        let mut changed = made.clone();
+        changed.experiments[0].trials[0].iterations += 1;
+        let changed = SealedRecipe {
+            experiment: &changed.experiments[0],
+            side: &changed.experiments[0].sides[0],
+            block: &changed.experiments[0].blocks[0],
+            kernel: &kernel,
+            architecture: &ARCHITECTURES[0],
+            plugin: None,
+        };
+        assert_ne!(changed.boot().unwrap().0.nonce, first.nonce);
+    }
+
+    #[test]
+    fn the_users_own_patience_counts() {
+        let topology = &plan(&["base"], 1).experiments[0].topology;
+        let usual = deadlines(2, topology, Patience::default());
+        assert_eq!(usual.progress * 4, deadlines(0, topology, Patience::default()).progress);
+        let own = deadlines(2, topology, Patience { boot_s: Some(7), progress_s: Some(9) });
+        let seconds = Duration::from_secs;
+        assert_eq!((own.boot, own.progress, own.qmp), (seconds(7), seconds(9), usual.qmp));
+    }
 }
