@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use kduel_protocol::Mark;
 
 use crate::block::{Block, Repeats};
+use crate::chain::{Arrival, Ended, Entry, Follower, Functions};
+use crate::class::Class;
 use crate::context::{Context, Kind};
-use crate::file::{Counts, Shortfall, WindowRecord};
+use crate::file::{Counts, NodeCount, RootEntry, Shortfall, WindowRecord};
 use crate::hooks::{Hook, Hooks};
+use crate::symbols::Symbols;
 use crate::tally::Tally;
 use crate::tasks::{Serial, Tasks};
 use crate::vcpu::{Frame, Vcpu};
@@ -40,6 +43,7 @@ pub trait Guest {
 struct Head {
     address: u64,
     flags: u8,
+    chain: Arrival,
 }
 
 const USER: u8 = 1;
@@ -65,7 +69,10 @@ pub struct Tracker {
     /// The open window, if one is.
     open: Option<Open>,
     windows: Vec<WindowRecord>,
+    /// For each window and context, where chains are followed.
+    window_nodes: Vec<Vec<Vec<NodeCount>>>,
     shortfall: Shortfall,
+    chains: Option<Follower>,
 }
 
 /// An open window.
@@ -90,8 +97,17 @@ impl Tracker {
             known: BTreeMap::new(),
             open: None,
             windows: Vec::new(),
+            window_nodes: Vec::new(),
             shortfall,
+            chains: None,
         }
+    }
+
+    /// Follows call chains, too. To be asked for before anything is translated.
+    #[must_use]
+    pub fn with_chains(mut self, symbols: &Symbols) -> Self {
+        self.chains = Some(Follower::new(Functions::new(symbols), self.vcpus.len()));
+        self
     }
 
     /// A block is translated: gives its number, the same for the same code at the same address.
@@ -102,7 +118,8 @@ impl Tracker {
         }
         let block = Block::decode(address, bytes, lengths);
         let number = self.blocks.len();
-        self.heads.push(Head { address, flags: self.flags(&block) });
+        let chain = self.arrival(&block);
+        self.heads.push(Head { address, flags: self.flags(&block), chain });
         self.blocks.push(block);
         self.known.insert(key, number);
         number
@@ -121,8 +138,7 @@ impl Tracker {
             }
         }
         if let Some((last, address)) = block.last() {
-            use crate::class::Class::InterruptReturn;
-            if last.classes.contains(&InterruptReturn) && self.hooks.ends_entry(address) {
+            if last.classes.contains(&Class::InterruptReturn) && self.hooks.ends_entry(address) {
                 flags |= LEAVES;
             }
             if block.instructions.len() == 1 {
@@ -136,6 +152,19 @@ impl Tracker {
         flags
     }
 
+    fn arrival(&self, block: &Block) -> Arrival {
+        let Some(chains) = &self.chains else { return Arrival::default() };
+        let last = block.last().map(|(last, _)| last.classes.as_slice()).unwrap_or_default();
+        let ends = match () {
+            () if block.is_user() => Ended::On,
+            () if last.contains(&Class::Call) => Ended::Called,
+            () if last.contains(&Class::Return) => Ended::Returned,
+            () => Ended::On,
+        };
+        let instructions = u16::try_from(block.instructions.len()).unwrap_or(u16::MAX);
+        Arrival { place: chains.place(block.address), ends, instructions }
+    }
+
     /// A block by its number.
     pub fn block(&self, number: usize) -> Option<&Block> {
         self.blocks.get(number)
@@ -143,7 +172,8 @@ impl Tracker {
 
     /// Whether [`Tracker::execute`] may ask for registers when this block is executed.
     pub fn needs_registers(&self, number: usize) -> bool {
-        self.heads.get(number).is_some_and(|head| head.flags & (SPECIAL | COMPARES) != 0)
+        self.chains.is_some()
+            || self.heads.get(number).is_some_and(|head| head.flags & (SPECIAL | COMPARES) != 0)
     }
 
     /// Whether [`Tracker::execute`] has to be called for this block outside of windows, too.
@@ -169,6 +199,10 @@ impl Tracker {
             {
                 count.executions += 1;
                 state.last = Some(number);
+                if self.chains.is_some() {
+                    let chain = head.chain;
+                    self.follow(vcpu, chain, guest);
+                }
                 return;
             }
         }
@@ -215,10 +249,33 @@ impl Tracker {
         if let Some(open) = &mut self.open {
             open.tallies[state.tally].count(number).executions += 1;
             state.last = Some(number);
+            self.follow(vcpu, head.chain, guest);
         }
         if head.flags & LEAVES != 0 {
-            state.leave();
+            self.vcpus[vcpu].leave();
             self.settle(vcpu);
+            if let Some(chains) = &mut self.chains {
+                chains.leave(vcpu);
+            }
+        }
+    }
+
+    /// The same for the chain that the vCPU is in.
+    #[inline]
+    fn follow(&mut self, vcpu: usize, at: Arrival, guest: &mut impl Guest) {
+        let (Some(chains), Some(open)) = (&mut self.chains, &mut self.open) else { return };
+        let place = self.vcpus[vcpu].tally;
+        if !chains.goes_on(vcpu, at.place) {
+            let is_own = open.contexts[place].is_own_work();
+            chains.arrive(vcpu, at.place, is_own, || guest.register(Register::Rsp));
+        }
+        chains.count(vcpu, at, &mut open.tallies[place].nodes);
+    }
+
+    /// Where chains are followed: so many instructions more, or fewer, of what was executed last.
+    fn correct_chain(&mut self, vcpu: usize, by: i64) {
+        if let (Some(chains), Some(open)) = (&mut self.chains, &mut self.open) {
+            chains.correct(vcpu, by, &mut open.tallies[self.vcpus[vcpu].tally].nodes);
         }
     }
 
@@ -237,12 +294,16 @@ impl Tracker {
         let (Some(last), Some(open)) = (last, &mut self.open) else { return };
         if self.blocks[last].ends_repeating(address) {
             open.tallies[tally].count(last).unfinished += 1;
+            self.correct_chain(vcpu, -1);
         }
     }
 
     fn hook(&mut self, vcpu: usize, hook: Hook, guest: &mut impl Guest) {
         match hook {
-            Hook::Syscall => self.vcpus[vcpu].enter(Kind::Syscall, true),
+            Hook::Syscall => {
+                self.enter_chain(vcpu, true, 0, Some(RootEntry::Syscall));
+                self.vcpus[vcpu].enter(Kind::Syscall, true);
+            }
             Hook::Exception { vector, error_code, fault } => {
                 let frame = self.entry_frame(error_code, guest);
                 let fetch = vector == 14 && frame.error & 16 != 0;
@@ -282,9 +343,20 @@ impl Tracker {
     }
 
     fn enter(&mut self, vcpu: usize, kind: Kind, frame: EntryFrame) {
+        let exception = matches!(kind, Kind::Exception(_)).then_some(RootEntry::Exception);
+        self.enter_chain(vcpu, frame.from_user, frame.stack, exception);
         let state = &mut self.vcpus[vcpu];
         state.drop_returned(frame.stack);
         state.enter(kind, frame.from_user);
+    }
+
+    fn enter_chain(&mut self, vcpu: usize, from_user: bool, stack: u64, entry: Option<RootEntry>) {
+        let Some(chains) = &mut self.chains else { return };
+        let state = &self.vcpus[vcpu];
+        let root = self.open.as_ref().and_then(|open| open.root);
+        let is_root = root.is_some() && state.task.map(|task| self.tasks.get(task).serial) == root;
+        let of_root = entry.filter(|_| is_root && from_user);
+        chains.enter(vcpu, Entry { from_user, stack, of_root });
     }
 
     fn softirq(&mut self, vcpu: usize, guest: &mut impl Guest) {
@@ -310,8 +382,14 @@ impl Tracker {
     fn cut_at_fault(&mut self, vcpu: usize, address: u64) {
         let state = &self.vcpus[vcpu];
         let (Some(last), Some(open)) = (state.last, &mut self.open) else { return };
-        if let Some(index) = self.blocks[last].index_of(address) {
+        let block = &self.blocks[last];
+        if let Some(index) = block.index_of(address) {
             open.tallies[state.tally].correct(last, index, -1);
+            let taken_back = block.instructions_from(index);
+            self.correct_chain(vcpu, -taken_back);
+            if let Some(chains) = &mut self.chains {
+                chains.cut(vcpu);
+            }
         }
     }
 
@@ -328,12 +406,16 @@ impl Tracker {
         left.frames.retain(|frame| matches!(frame, Frame::Entry(_)));
         left.idle |= state.idle;
         let entered = self.tasks.get(to);
+        let calls = std::mem::take(&mut entered.calls);
         state.frames = std::mem::take(&mut entered.frames);
         state.idle = entered.idle;
         state.task = Some(to);
         let serial = entered.serial;
         let own = self.is_own(serial);
         self.vcpus[vcpu].own = own;
+        if let Some(chains) = &mut self.chains {
+            self.tasks.get(from).calls = chains.switch(vcpu, calls);
+        }
     }
 
     fn is_own(&self, serial: Serial) -> bool {
@@ -378,6 +460,11 @@ impl Tracker {
         match block.index_of(address) {
             Some(index) if index + 1 < block.instructions.len() => {
                 tally.correct(given_up, index + 1, -1);
+                let taken_back = block.instructions_from(index + 1);
+                self.correct_chain(vcpu, -taken_back);
+                if let Some(chains) = &mut self.chains {
+                    chains.cut(vcpu);
+                }
             }
             Some(_) => {}
             None => self.shortfall.unplaced_accesses += 1,
