@@ -105,7 +105,7 @@ fn spec(cpus: &str) -> (SealedSpec, Qemu) {
         block: &experiment.blocks[0],
         kernel: &kernel,
         architecture: qemu.architecture,
-        plugin: Some(PluginFiles { library, symbols: None }),
+        plugin: Some(PluginFiles { library, symbols: None, chains: false }),
     };
     (recipe.boot().unwrap().1, qemu)
 }

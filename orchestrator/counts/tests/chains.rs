@@ -1,6 +1,6 @@
 //! A made-up kernel calls, jumps, returns and switches with a stack pointer that moves as a real one's
 //! does; which chains come out is known beforehand.
-#![expect(clippy::expect_used, clippy::panic, reason = "what a test cannot go on without")]
+#![expect(clippy::expect_used, reason = "what a test cannot go on without")]
 
 use std::collections::BTreeMap;
 
