@@ -1,5 +1,6 @@
 //! From the samples of the sides to one comparison per series. Pure.
 
+mod chains;
 mod comparison;
 mod decide;
 mod distribution;
@@ -13,8 +14,10 @@ mod series;
 mod sides;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod warnings;
 
+pub use chains::ChainSums;
 pub use comparison::{Comparison, SeriesName, Verdict};
 pub use decide::{Answer, Question, decide};
 pub use distribution::DistributionSummary;
@@ -24,3 +27,4 @@ pub use margin::default_margin;
 pub use run::{Analysis, PairCount, analyse, count_pairs};
 pub use self_test::{record_difference, self_test};
 pub use sides::{SideSummary, cmdline_words, sides_same};
+pub use trace::{Call, TracedCall, operation, side_by_side};

@@ -2,6 +2,7 @@
 
 mod add;
 pub mod args;
+mod chains;
 mod doctor;
 mod error;
 mod kernels;
@@ -14,6 +15,7 @@ mod runs;
 mod shell;
 mod signals;
 mod talk;
+mod trace;
 mod verify;
 mod watch;
 mod workloads;
@@ -69,6 +71,8 @@ enum Command {
     Runs(runs::RunsArgs),
     /// Print the report of a stored run again.
     Report(report::ReportArgs),
+    /// Show one operation of a stored exact run call by call, both sides.
+    Trace(trace::TraceArgs),
     /// Do a stored exact run again and compare every bit.
     Verify(verify::VerifyArgs),
     /// Add one more side to a stored exact run.
@@ -120,6 +124,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError>
         }
         Command::Runs(args) => Ok(runs::run(&args, &environment.runs_dir())?),
         Command::Report(args) => Ok(report::run(&args, &environment.runs_dir())?),
+        Command::Trace(args) => trace::run(&args, environment),
         Command::Verify(args) => verify::run(&args, environment),
         Command::Add(args) => add::run(&args, environment),
         Command::Shell(args) => shell::run(&args, environment),

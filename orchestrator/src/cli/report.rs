@@ -5,11 +5,14 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 
+use super::chains;
+use super::talk::tell;
 use crate::analyse::{Analysis, analyse};
 use crate::collect::{RunRef, StoredRun};
-use crate::fault::Failure;
-use crate::report::{Look, Report, json, text};
-use crate::text::count;
+use crate::exit_code;
+use crate::fault::{Failure, FailureClass};
+use crate::report::{Look, Report, flame_graph, folded, json, text};
+use crate::text::{count, escape};
 
 /// Show what a stored run says.
 #[derive(Debug, Clone, Args)]
@@ -20,6 +23,9 @@ pub struct ReportArgs {
     /// As what
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
+    /// Which side a flame graph compares with the base; the first if absent
+    #[arg(long, value_name = "SIDE")]
+    pub side: Option<String>,
     /// Inconclusive is no success: exit code 3
     #[arg(long)]
     pub strict: bool,
@@ -32,6 +38,10 @@ pub enum Format {
     Text,
     /// For programs: kduel-report/1
     Json,
+    /// Call chains of an exact run, one line for each chain and side: instructions per operation
+    Folded,
+    /// Call chains as a differential flame graph: SVG
+    Flamegraph,
 }
 
 /// Writes the report of a stored run to standard output.
@@ -41,9 +51,48 @@ pub enum Format {
 /// The run is not there or cannot be read, or standard output is broken.
 pub fn run(args: &ReportArgs, runs_dir: &Path) -> Result<u8, Failure> {
     let stored = StoredRun::open(runs_dir, &args.run)?;
+    if matches!(args.format, Format::Folded | Format::Flamegraph) {
+        return show_chains(args, &stored);
+    }
     let analysis = analyse_stored(&stored);
     emit(&render(&stored, &analysis, args.format, look()))?;
     Ok(analysis.exit_code(args.strict))
+}
+
+/// What is not a chain is told on standard error, so that what reads chains reads nothing else.
+fn show_chains(args: &ReportArgs, stored: &StoredRun) -> Result<u8, Failure> {
+    let workloads = chains::of_run(stored)?;
+    for each in &workloads {
+        for (side, sums) in &each.sides {
+            if let Some(lost) = sums.lost() {
+                tell(&format!("{}, {side}: {lost}", each.workload));
+            }
+        }
+    }
+    let output = if args.format == Format::Folded {
+        tell("instructions per operation, in the function itself; own work and all beside it");
+        folded(&workloads)
+    } else {
+        let sides = workloads.iter().flat_map(|each| each.sides.iter().skip(1));
+        let mut names = sides.map(|(side, _)| side.as_str());
+        let compared = match &args.side {
+            Some(wanted) => names.find(|side| side == wanted),
+            None => names.next(),
+        };
+        let compared = compared.ok_or_else(|| {
+            Failure::new(FailureClass::Usage, "the run has no such side to compare with the base")
+        })?;
+        let svg = flame_graph(&workloads, compared).map_err(|error| {
+            Failure::new(FailureClass::Internal, format!("failed to draw a flame graph: {error}"))
+        })?;
+        String::from_utf8_lossy(&svg).into_owned()
+    };
+    emit(&escape_lines(&output))?;
+    Ok(exit_code::DONE)
+}
+
+fn escape_lines(text: &str) -> String {
+    text.lines().flat_map(|line| [escape(line), "\n".to_owned()]).collect()
 }
 
 /// The analysis of a stored run, with a warning if its journal is damaged.
@@ -66,7 +115,8 @@ pub fn render(stored: &StoredRun, analysis: &Analysis, format: Format, look: Loo
     let report = Report { info: &stored.info, plan: &stored.plan, analysis };
     match format {
         Format::Text => text(&report, look),
-        Format::Json => json(&report),
+        // The other formats are made of counts, not of the analysis.
+        Format::Json | Format::Folded | Format::Flamegraph => json(&report),
     }
 }
 

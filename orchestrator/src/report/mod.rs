@@ -1,5 +1,6 @@
 //! Comparisons as text and as JSON. Pure.
 
+mod chains;
 mod exact;
 mod json;
 pub mod number;
@@ -9,11 +10,14 @@ mod sides;
 #[cfg(test)]
 mod tests;
 mod text;
+mod trace;
 mod words;
 
+pub use chains::{WorkloadChains, flame_graph, folded};
 pub use json::{REPORT_FORMAT, json};
 pub use page::Look;
 pub use text::text;
+pub use trace::{TraceShape, trace};
 
 use crate::analyse::Analysis;
 use crate::collect::RunInfo;
