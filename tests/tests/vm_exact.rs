@@ -77,6 +77,36 @@ fn a_run_is_verified_beside_busy_loops_and_not_booted_twice() {
     sandbox.assert_nothing_left();
 }
 
+/// Two tasks switch in every operation: the parent waits for its child.
+#[test]
+fn call_chains_change_no_sample_and_add_up() {
+    let sandbox = Sandbox::new();
+    let run = "run -a debian:bookworm -b debian:bookworm --append-b nosmt \
+               -w fork-exit --measure instructions --iterations 2 --json";
+    let plain = kduel(&sandbox, run);
+    let followed = kduel(&sandbox, &format!("{run} --chains"));
+    let report = |output: &Output| -> serde_json::Value {
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(output)))
+    };
+    let (plain, followed) = (report(&plain), report(&followed));
+    assert!(followed["sides"][0]["guest"]["cached"].is_null(), "{followed}");
+    assert_eq!(plain["comparisons"], followed["comparisons"]);
+    let folded = kduel(&sandbox, "report --format folded");
+    let chains = String::from_utf8_lossy(&folded.stdout).into_owned();
+    assert!(said(&folded).contains("0 returns matched no call"), "{}", said(&folded));
+    let own = chains.lines().filter(|line| line.starts_with("a;own;"));
+    let sum: f64 = own.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum();
+    let value = followed["comparisons"][0]["base"].as_f64().unwrap();
+    // Each line is rounded to a thousandth.
+    assert!((sum - value).abs() < 0.001 * chains.lines().count() as f64, "{sum} of {value}");
+    for chain in ["schedule;__schedule;__switch_to_asm ", "ret_from_fork"] {
+        assert!(chains.contains(chain), "{chain} in\n{chains}");
+    }
+    let trace = kduel(&sandbox, "trace --op 2 --depth 3");
+    assert_eq!(trace.status.code(), Some(0), "{}", said(&trace));
+    sandbox.assert_nothing_left();
+}
+
 /// A guest of Debian's 6.1 that measures one system call, with so many CPUs.
 fn spec(cpus: &str) -> (SealedSpec, Qemu) {
     let environment = Environment::read().unwrap();

@@ -301,7 +301,8 @@ impl Tracker {
     fn hook(&mut self, vcpu: usize, hook: Hook, guest: &mut impl Guest) {
         match hook {
             Hook::Syscall => {
-                self.enter_chain(vcpu, true, 0, Some(RootEntry::Syscall));
+                let frame = EntryFrame::default();
+                self.enter_chain(vcpu, Kind::Syscall, EntryFrame { from_user: true, ..frame });
                 self.vcpus[vcpu].enter(Kind::Syscall, true);
             }
             Hook::Exception { vector, error_code, fault } => {
@@ -343,20 +344,25 @@ impl Tracker {
     }
 
     fn enter(&mut self, vcpu: usize, kind: Kind, frame: EntryFrame) {
-        let exception = matches!(kind, Kind::Exception(_)).then_some(RootEntry::Exception);
-        self.enter_chain(vcpu, frame.from_user, frame.stack, exception);
+        self.enter_chain(vcpu, kind, frame);
         let state = &mut self.vcpus[vcpu];
         state.drop_returned(frame.stack);
         state.enter(kind, frame.from_user);
     }
 
-    fn enter_chain(&mut self, vcpu: usize, from_user: bool, stack: u64, entry: Option<RootEntry>) {
+    fn enter_chain(&mut self, vcpu: usize, kind: Kind, frame: EntryFrame) {
         let Some(chains) = &mut self.chains else { return };
-        let state = &self.vcpus[vcpu];
+        let EntryFrame { from_user, stack, .. } = frame;
+        let is_interrupt = matches!(kind, Kind::Interrupt(_) | Kind::SystemInterrupt(_));
         let root = self.open.as_ref().and_then(|open| open.root);
-        let is_root = root.is_some() && state.task.map(|task| self.tasks.get(task).serial) == root;
-        let of_root = entry.filter(|_| is_root && from_user);
-        chains.enter(vcpu, Entry { from_user, stack, of_root });
+        let task = self.vcpus[vcpu].task.map(|task| self.tasks.get(task).serial);
+        let of_root = match kind {
+            Kind::Exception(_) => Some(RootEntry::Exception),
+            _ => Some(RootEntry::Syscall),
+        };
+        let of_root =
+            of_root.filter(|_| from_user && !is_interrupt && task.is_some() && task == root);
+        chains.enter(vcpu, Entry { from_user, is_interrupt, stack, of_root });
     }
 
     fn softirq(&mut self, vcpu: usize, guest: &mut impl Guest) {

@@ -56,22 +56,25 @@ impl ChainSums {
         per_op
     }
 
-    /// What could not be followed, in a sentence; nothing if all could.
-    pub fn lost(&self) -> Option<String> {
-        let ChainShortfall { unmatched_returns, unreadable, .. } = self.shortfall;
-        let mut lost = Vec::new();
+    /// How returns were matched, in a sentence.
+    pub fn followed(&self) -> String {
+        let ChainShortfall { returns_from_before, moved_returns, unmatched_returns, unreadable } =
+            self.shortfall;
+        let mut text = format!("{unmatched_returns} returns matched no call");
         if unmatched_returns > 0 {
-            lost.push(format!(
-                "{unmatched_returns} returns matched no call, so that chains begin anew in them"
-            ));
+            text += ", chains begin anew in them";
         }
+        text += &format!(
+            "; {moved_returns} were matched by their function, since the address had been moved on \
+             the stack; {returns_from_before} left calls from before a window"
+        );
         if unreadable > 0 {
-            lost.push(format!(
-                "{unreadable} times the stack pointer could not be read: functions are right, who \
+            text += &format!(
+                "; {unreadable} times the stack pointer could not be read: functions are right, who \
                  called them is lost"
-            ));
+            );
         }
-        (!lost.is_empty()).then(|| lost.join("; "))
+        text
     }
 }
 

@@ -78,6 +78,10 @@ pub fn operation(
 /// Entries beside those of operations: what a window makes at its ends.
 const MOST_BESIDE: u64 = 3;
 
+/// Is part of the name of what stands for a return or an indirect call and is none of its own; its
+/// instructions count as those of the caller.
+const THUNK: &str = "_thunk";
+
 fn tree(chains: &Chains, trace: &TraceRecord, range: std::ops::Range<usize>) -> Vec<Call> {
     let first = range.start;
     let mut calls: Vec<Option<Call>> = trace.calls[range.clone()]
@@ -95,11 +99,14 @@ fn tree(chains: &Chains, trace: &TraceRecord, range: std::ops::Range<usize>) -> 
     for place in range.rev() {
         let Some(mut call) = calls[place - first].take() else { continue };
         call.calls.reverse();
+        let is_thunk = call.name.contains(THUNK) && call.calls.is_empty();
         let parent = trace.calls[place].parent.and_then(|parent| parent.checked_sub(first));
         match parent.and_then(|parent| calls[parent].as_mut()) {
             Some(parent) => {
                 parent.instructions += call.instructions;
-                parent.calls.push(call);
+                if !is_thunk {
+                    parent.calls.push(call);
+                }
             }
             None => roots.push(call),
         }
@@ -110,15 +117,20 @@ fn tree(chains: &Chains, trace: &TraceRecord, range: std::ops::Range<usize>) -> 
 
 /// The calls of both sides as one sequence: those of one name and one order on both are one.
 pub fn side_by_side(base: &[Call], other: &[Call]) -> Vec<TracedCall> {
-    let names = |calls: &[Call]| calls.iter().map(|call| call.name.clone()).collect::<Vec<_>>();
+    let names = |calls: &[Call]| calls.iter().map(|c| stem(&c.name).to_owned()).collect::<Vec<_>>();
     let mut merged = Vec::new();
     let (mut a, mut b) = (0, 0);
     for (x, y) in common(&names(base), &names(other)) {
         merged.extend(base[a..x].iter().map(|call| alone(call, 0)));
         merged.extend(other[b..y].iter().map(|call| alone(call, 1)));
         let (call, its) = (&base[x], &other[y]);
+        let renamed = call.name != its.name;
         merged.push(TracedCall {
-            name: call.name.clone(),
+            name: if renamed {
+                format!("{} -> {}", call.name, its.name)
+            } else {
+                call.name.clone()
+            },
             instructions: [Some(call.instructions), Some(its.instructions)],
             same: call == its,
             calls: side_by_side(&call.calls, &its.calls),
@@ -128,6 +140,13 @@ pub fn side_by_side(base: &[Call], other: &[Call]) -> Vec<TracedCall> {
     merged.extend(base[a..].iter().map(|call| alone(call, 0)));
     merged.extend(other[b..].iter().map(|call| alone(call, 1)));
     merged
+}
+
+/// A function's name without what compilers and allocation profiling append: `foo.isra.0` and
+/// `foo_noprof` are `foo`.
+fn stem(name: &str) -> &str {
+    let name = name.find('.').filter(|dot| *dot > 0).map_or(name, |dot| &name[..dot]);
+    name.strip_suffix("_noprof").unwrap_or(name)
 }
 
 fn alone(call: &Call, side: usize) -> TracedCall {
@@ -254,5 +273,17 @@ mod tests {
         );
         let names: Vec<&str> = moved.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "x", "c"]);
+    }
+
+    #[test]
+    fn a_suffix_makes_no_other_function_and_a_thunk_is_none() {
+        let renamed =
+            side_by_side(&[call("get.part.0", 1, vec![])], &[call("get_noprof", 1, vec![])]);
+        assert_eq!(renamed[0].name, "get.part.0 -> get_noprof");
+        assert!(!renamed[0].same);
+        let (mut chains, trace) = recorded();
+        chains.functions[2].name = "its_return_thunk".to_owned();
+        let first = operation(&chains, &trace, 2, 1).unwrap();
+        assert_eq!(first[0], call("entry", 110, vec![]));
     }
 }

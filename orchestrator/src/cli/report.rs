@@ -64,9 +64,7 @@ fn show_chains(args: &ReportArgs, stored: &StoredRun) -> Result<u8, Failure> {
     let workloads = chains::of_run(stored)?;
     for each in &workloads {
         for (side, sums) in &each.sides {
-            if let Some(lost) = sums.lost() {
-                tell(&format!("{}, {side}: {lost}", each.workload));
-            }
+            tell(&format!("{}, {side}: {}", each.workload, sums.followed()));
         }
     }
     let output = if args.format == Format::Folded {

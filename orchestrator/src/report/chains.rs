@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use inferno::flamegraph::{self, Options};
+use inferno::flamegraph::{self, Options, TextTruncateDirection};
 
 use crate::analyse::ChainSums;
 
@@ -39,7 +39,7 @@ pub fn folded(workloads: &[WorkloadChains]) -> String {
 /// What the library says, if it cannot draw.
 pub fn flame_graph(workloads: &[WorkloadChains], compared: &str) -> Result<Vec<u8>, String> {
     let mut lines = Vec::new();
-    let mut base = "";
+    let (mut base, mut gone) = ("", 0);
     for each in workloads {
         let [(name, first), others @ ..] = &each.sides[..] else { continue };
         let Some((_, second)) = others.iter().find(|(side, _)| side == compared) else { continue };
@@ -48,17 +48,19 @@ pub fn flame_graph(workloads: &[WorkloadChains], compared: &str) -> Result<Vec<u
             first.chains.keys().chain(second.chains.keys()).collect();
         for chain in chains {
             let names = joined(prefix(workloads, each).chain(chain.iter().cloned()));
-            let (a, b) = (thousandths(first.per_op(chain)), thousandths(second.per_op(chain)));
+            let (a, b) = (whole(first.per_op(chain)), whole(second.per_op(chain)));
+            gone += if b == 0 { a } else { 0 };
             lines.push(format!("{names} {a} {b}"));
         }
     }
     let mut options = Options::default();
     options.title = format!("{compared} against {base}: instructions per operation");
     options.subtitle = Some(format!(
-        "as wide as in {compared}; red: the function itself executes more than in {base}, blue: less"
+        "as wide as in {compared}; red: the function itself executes more than in {base}, blue: less; \
+         chains that only {base} has are not drawn: {gone} instructions"
     ));
     "instructions per operation".clone_into(&mut options.count_name);
-    options.factor = 1e-3;
+    options.text_truncate_direction = TextTruncateDirection::Right;
     let mut svg = Vec::new();
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg)
         .map_err(|error| error.to_string())?;
@@ -83,8 +85,8 @@ fn trimmed(value: f64) -> String {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts are positive")]
-fn thousandths(value: f64) -> u64 {
-    (value * 1e3).round() as u64
+fn whole(value: f64) -> u64 {
+    value.round() as u64
 }
 
 #[cfg(test)]
@@ -120,7 +122,8 @@ mod tests {
     fn the_flame_graph_says_what_is_compared() {
         let svg = String::from_utf8(flame_graph(&example(), "patched").unwrap()).unwrap();
         assert!(svg.contains("patched against base: instructions per operation"));
-        assert!(svg.contains("<title>new"), "{svg}");
+        assert!(svg.contains("<title>entry (4 instructions per operation"), "{svg}");
+        assert!(svg.contains("not drawn: 3 instructions"), "{svg}");
         assert!(!svg.contains("http://") || !svg.contains("<script src"), "nothing is fetched");
     }
 }

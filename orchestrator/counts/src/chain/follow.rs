@@ -7,7 +7,7 @@ use super::functions::{Functions, USER};
 use super::position::{Call, Ended, Entry, NONE, Position, SOMEWHERE};
 use super::recording::Recording;
 use super::tree::{NodeTally, ROOT, Tree};
-use crate::file::{ChainShortfall, Chains, FunctionRecord, NodeRecord, RootEntry, TraceRecord};
+use crate::file::{ChainShortfall, Chains, FunctionRecord, NodeRecord, TraceRecord};
 
 /// Deeper than any chain of a kernel: what grows beyond has been followed wrongly.
 const DEEPEST: usize = 512;
@@ -215,7 +215,7 @@ impl Follower {
             position.calls.clear();
             stack = SOMEWHERE;
         }
-        self.push_entry(vcpu, place, stack, is_own, entry.of_root);
+        self.push_entry(vcpu, place, stack, is_own, Some(entry));
         if let Some(call) = self.positions[vcpu].calls.last_mut() {
             call.interrupted = Some(ended);
             call.from_before = false;
@@ -237,14 +237,16 @@ impl Follower {
         place: Place,
         stack: u64,
         is_own: bool,
-        of_root: Option<RootEntry>,
+        entry: Option<Entry>,
     ) {
         let position = &mut self.positions[vcpu];
         if position.calls.len() >= DEEPEST {
             self.shortfall.unmatched_returns += 1;
             position.calls.clear();
         }
-        let (parent, outer) = position.calls.last().map_or((ROOT, NONE), |c| (c.node, c.record));
+        let outer = position.calls.last().filter(|_| !entry.is_some_and(|e| e.is_interrupt));
+        let (parent, outer) = outer.map_or((ROOT, NONE), |call| (call.node, call.record));
+        let of_root = entry.and_then(|entry| entry.of_root);
         let record = match &mut self.recording {
             Some(recording) if is_own => recording.begin(outer, place.function, of_root),
             _ => NONE,

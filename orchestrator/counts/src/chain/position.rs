@@ -55,6 +55,8 @@ impl Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub from_user: bool,
+    /// It has nothing to do with what it interrupts: its chain begins anew.
+    pub is_interrupt: bool,
     /// The stack pointer, as far as it is known.
     pub stack: u64,
     /// The task is the one that began the window.

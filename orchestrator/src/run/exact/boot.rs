@@ -156,7 +156,9 @@ impl ExactBootJob<'_> {
             Extent::FirstTrial => &self.plan.trials[..self.plan.trials.len().min(1)],
         };
         windows::join(&mut result, &counts, &symbols, trials);
-        Ok((result, windows::lost(&counts.shortfall)))
+        let mut lost = windows::lost(&counts.shortfall);
+        lost.extend(counts.chains.as_ref().and_then(windows::lost_chains));
+        Ok((result, lost))
     }
 }
 
