@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use kduel_counts::{ChainShortfall, Chains, ContextRecord, Counts, Kind};
 
+use super::align::Call;
+
 /// What the chains of one side came to, for one trial.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ChainSums {
@@ -56,6 +58,15 @@ impl ChainSums {
         per_op
     }
 
+    /// The same as calls within calls, in thousandths of an instruction per operation.
+    pub fn tree(&self) -> Vec<Call> {
+        let mut roots = Vec::new();
+        for chain in self.chains.keys() {
+            add(&mut roots, chain, thousandths(self.per_op(chain)));
+        }
+        roots
+    }
+
     /// How returns were matched, in a sentence.
     pub fn followed(&self) -> String {
         let ChainShortfall { returns_from_before, moved_returns, unmatched_returns, unreadable } =
@@ -76,6 +87,23 @@ impl ChainSums {
         }
         text
     }
+}
+
+fn add(calls: &mut Vec<Call>, chain: &[String], instructions: u64) {
+    let [name, rest @ ..] = chain else { return };
+    // Chains come in the order of their names.
+    if calls.last().is_none_or(|call| call.name != *name) {
+        calls.push(Call { name: name.clone(), ..Call::default() });
+    }
+    if let Some(call) = calls.last_mut() {
+        call.instructions += instructions;
+        add(&mut call.calls, rest, instructions);
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts are positive")]
+fn thousandths(value: f64) -> u64 {
+    (value * 1e3).round() as u64
 }
 
 /// The names along every chain. A name has neither of the characters that separate names and numbers.

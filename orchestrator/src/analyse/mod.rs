@@ -1,5 +1,6 @@
 //! From the samples of the sides to one comparison per series. Pure.
 
+mod align;
 mod chains;
 mod comparison;
 mod decide;
@@ -17,6 +18,7 @@ mod tests;
 mod trace;
 mod warnings;
 
+pub use align::{Call, SharedChain, shared_chains};
 pub use chains::ChainSums;
 pub use comparison::{Comparison, SeriesName, Verdict};
 pub use decide::{Answer, Question, decide};
@@ -27,4 +29,4 @@ pub use margin::default_margin;
 pub use run::{Analysis, PairCount, analyse, count_pairs};
 pub use self_test::{record_difference, self_test};
 pub use sides::{SideSummary, cmdline_words, sides_same};
-pub use trace::{Call, TracedCall, operation, side_by_side};
+pub use trace::{TracedCall, operation, side_by_side};

@@ -2,19 +2,9 @@
 
 use kduel_counts::{CallRecord, Chains, RootEntry, TraceRecord};
 
+use super::align::{Call, lifted, stem};
 use super::chains::plain_name;
 use crate::text::count;
-
-/// A call and what it called.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
-    /// The function.
-    pub name: String,
-    /// Instructions of it and all that it called.
-    pub instructions: u64,
-    /// What it called, in order.
-    pub calls: Vec<Call>,
-}
 
 /// A call on one side or on both.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,8 +105,11 @@ fn tree(chains: &Chains, trace: &TraceRecord, range: std::ops::Range<usize>) -> 
     roots
 }
 
-/// The calls of both sides as one sequence: those of one name and one order on both are one.
+/// The calls of both sides as one sequence: those of one name and one order on both are one. What
+/// one side calls a level deeper stands beside its caller, as on the other.
 pub fn side_by_side(base: &[Call], other: &[Call]) -> Vec<TracedCall> {
+    let base = &lifted(base, other);
+    let other = &lifted(other, base);
     let names = |calls: &[Call]| calls.iter().map(|c| stem(&c.name).to_owned()).collect::<Vec<_>>();
     let mut merged = Vec::new();
     let (mut a, mut b) = (0, 0);
@@ -140,13 +133,6 @@ pub fn side_by_side(base: &[Call], other: &[Call]) -> Vec<TracedCall> {
     merged.extend(base[a..].iter().map(|call| alone(call, 0)));
     merged.extend(other[b..].iter().map(|call| alone(call, 1)));
     merged
-}
-
-/// A function's name without what compilers and allocation profiling append: `foo.isra.0` and
-/// `foo_noprof` are `foo`.
-fn stem(name: &str) -> &str {
-    let name = name.find('.').filter(|dot| *dot > 0).map_or(name, |dot| &name[..dot]);
-    name.strip_suffix("_noprof").unwrap_or(name)
 }
 
 fn alone(call: &Call, side: usize) -> TracedCall {

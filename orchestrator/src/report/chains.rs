@@ -1,10 +1,8 @@
 //! Call chains as folded lines and as a differential flame graph.
 
-use std::collections::BTreeSet;
-
 use inferno::flamegraph::{self, Options, TextTruncateDirection};
 
-use crate::analyse::ChainSums;
+use crate::analyse::{ChainSums, shared_chains};
 
 /// Chains of one workload, by side, the base first.
 #[derive(Debug, Clone)]
@@ -32,7 +30,8 @@ pub fn folded(workloads: &[WorkloadChains]) -> String {
 }
 
 /// As SVG: a frame is as wide as what the side `compared` executes, red where the function itself
-/// executes more than in the base, blue where it executes less. Needs no network.
+/// executes more than in the base, blue where it executes less. What one side calls a level deeper
+/// is drawn beside its caller, as on the other. Needs no network.
 ///
 /// # Errors
 ///
@@ -44,11 +43,9 @@ pub fn flame_graph(workloads: &[WorkloadChains], compared: &str) -> Result<Vec<u
         let [(name, first), others @ ..] = &each.sides[..] else { continue };
         let Some((_, second)) = others.iter().find(|(side, _)| side == compared) else { continue };
         base = name;
-        let chains: BTreeSet<&Vec<String>> =
-            first.chains.keys().chain(second.chains.keys()).collect();
-        for chain in chains {
-            let names = joined(prefix(workloads, each).chain(chain.iter().cloned()));
-            let (a, b) = (whole(first.per_op(chain)), whole(second.per_op(chain)));
+        for (names, own) in shared_chains(&first.tree(), &second.tree()) {
+            let names = joined(prefix(workloads, each).chain(names));
+            let [a, b] = own.map(|thousandths| (thousandths + 500) / 1000);
             gone += if b == 0 { a } else { 0 };
             lines.push(format!("{names} {a} {b}"));
         }
@@ -82,11 +79,6 @@ fn joined(names: impl Iterator<Item = String>) -> String {
 fn trimmed(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts are positive")]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
 }
 
 #[cfg(test)]
