@@ -110,10 +110,9 @@ fn tree(chains: &Chains, trace: &TraceRecord, range: std::ops::Range<usize>) -> 
 pub fn side_by_side(base: &[Call], other: &[Call]) -> Vec<TracedCall> {
     let base = &lifted(base, other);
     let other = &lifted(other, base);
-    let names = |calls: &[Call]| calls.iter().map(|c| stem(&c.name).to_owned()).collect::<Vec<_>>();
     let mut merged = Vec::new();
     let (mut a, mut b) = (0, 0);
-    for (x, y) in common(&names(base), &names(other)) {
+    for (x, y) in common(base, other) {
         merged.extend(base[a..x].iter().map(|call| alone(call, 0)));
         merged.extend(other[b..y].iter().map(|call| alone(call, 1)));
         let (call, its) = (&base[x], &other[y]);
@@ -143,13 +142,14 @@ fn alone(call: &Call, side: usize) -> TracedCall {
 }
 
 /// Lists longer than this in product are compared at their ends only.
-const MOST_COMPARED: usize = 16_000_000;
+const MOST_COMPARED: usize = 4_000_000;
 
-/// A longest common subsequence, as pairs of places.
-fn common(a: &[String], b: &[String]) -> Vec<(usize, usize)> {
-    let front = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+/// Pairs of places with calls of one name, in one order on both sides: those with most instructions.
+fn common(a: &[Call], b: &[Call]) -> Vec<(usize, usize)> {
+    let alike = |(x, y): &(&Call, &Call)| stem(&x.name) == stem(&y.name);
+    let front = a.iter().zip(b).take_while(alike).count();
     let (a_rest, b_rest) = (&a[front..], &b[front..]);
-    let back = a_rest.iter().rev().zip(b_rest.iter().rev()).take_while(|(x, y)| x == y).count();
+    let back = a_rest.iter().rev().zip(b_rest.iter().rev()).take_while(alike).count();
     let (inner_a, inner_b) = (&a_rest[..a_rest.len() - back], &b_rest[..b_rest.len() - back]);
     let mut pairs: Vec<(usize, usize)> = (0..front).map(|place| (place, place)).collect();
     pairs.extend(between(inner_a, inner_b).iter().map(|(x, y)| (x + front, y + front)));
@@ -157,27 +157,31 @@ fn common(a: &[String], b: &[String]) -> Vec<(usize, usize)> {
     pairs
 }
 
-fn between(a: &[String], b: &[String]) -> Vec<(usize, usize)> {
+/// A common subsequence of the largest weight.
+fn between(a: &[Call], b: &[Call]) -> Vec<(usize, usize)> {
     if a.len() * b.len() > MOST_COMPARED {
         return Vec::new();
     }
+    let weight = |x: usize, y: usize| {
+        let alike = stem(&a[x].name) == stem(&b[y].name);
+        alike.then(|| 1 + a[x].instructions.min(b[y].instructions))
+    };
     let width = b.len() + 1;
-    let mut longest = vec![0u32; (a.len() + 1) * width];
+    let mut best = vec![0u64; (a.len() + 1) * width];
     for x in (0..a.len()).rev() {
         for y in (0..b.len()).rev() {
-            longest[x * width + y] = if a[x] == b[y] {
-                longest[(x + 1) * width + y + 1] + 1
-            } else {
-                longest[(x + 1) * width + y].max(longest[x * width + y + 1])
-            };
+            let paired = weight(x, y).map_or(0, |weight| weight + best[(x + 1) * width + y + 1]);
+            let apart = best[(x + 1) * width + y].max(best[x * width + y + 1]);
+            best[x * width + y] = paired.max(apart);
         }
     }
     let (mut x, mut y, mut pairs) = (0, 0, Vec::new());
     while x < a.len() && y < b.len() {
-        if a[x] == b[y] {
+        let here = best[x * width + y];
+        if weight(x, y).is_some_and(|weight| here == weight + best[(x + 1) * width + y + 1]) {
             pairs.push((x, y));
             (x, y) = (x + 1, y + 1);
-        } else if longest[(x + 1) * width + y] >= longest[x * width + y + 1] {
+        } else if here == best[(x + 1) * width + y] {
             x += 1;
         } else {
             y += 1;
@@ -259,6 +263,13 @@ mod tests {
         );
         let names: Vec<&str> = moved.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "x", "c"]);
+        let heavy = || call("heavy", 100, vec![]);
+        let light = || [call("lock", 1, vec![]), call("unlock", 1, vec![])];
+        let [lock, unlock] = light();
+        let [its_lock, its_unlock] = light();
+        let moved = side_by_side(&[lock, unlock, heavy()], &[heavy(), its_lock, its_unlock]);
+        let both = moved.iter().filter(|row| row.instructions.iter().all(Option::is_some));
+        assert_eq!(both.map(|row| row.name.as_str()).collect::<Vec<_>>(), ["heavy"]);
     }
 
     #[test]
