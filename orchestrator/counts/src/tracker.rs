@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use kduel_protocol::Mark;
 
 use crate::block::{Block, Repeats};
-use crate::chain::{Arrival, Ended, Entry, Follower, Functions};
+use crate::chain::{Arrival, Follower, Functions};
 use crate::class::Class;
 use crate::context::{Context, Kind};
-use crate::file::{Counts, NodeCount, RootEntry, Shortfall, WindowRecord};
+use crate::file::{Counts, NodeCount, Shortfall, WindowRecord};
 use crate::hooks::{Hook, Hooks};
 use crate::symbols::Symbols;
 use crate::tally::Tally;
 use crate::tasks::{Serial, Tasks};
 use crate::vcpu::{Frame, Vcpu};
 
+mod chains;
 mod window;
 
 /// A register of the guest that attribution needs.
@@ -152,19 +153,6 @@ impl Tracker {
         flags
     }
 
-    fn arrival(&self, block: &Block) -> Arrival {
-        let Some(chains) = &self.chains else { return Arrival::default() };
-        let last = block.last().map(|(last, _)| last.classes.as_slice()).unwrap_or_default();
-        let ends = match () {
-            () if block.is_user() => Ended::On,
-            () if last.contains(&Class::Call) => Ended::Called,
-            () if last.contains(&Class::Return) => Ended::Returned,
-            () => Ended::On,
-        };
-        let instructions = u16::try_from(block.instructions.len()).unwrap_or(u16::MAX);
-        Arrival { place: chains.place(block.address), ends, instructions }
-    }
-
     /// A block by its number.
     pub fn block(&self, number: usize) -> Option<&Block> {
         self.blocks.get(number)
@@ -260,25 +248,6 @@ impl Tracker {
         }
     }
 
-    /// The same for the chain that the vCPU is in.
-    #[inline]
-    fn follow(&mut self, vcpu: usize, at: Arrival, guest: &mut impl Guest) {
-        let (Some(chains), Some(open)) = (&mut self.chains, &mut self.open) else { return };
-        let place = self.vcpus[vcpu].tally;
-        if !chains.goes_on(vcpu, at.place) {
-            let is_own = open.contexts[place].is_own_work();
-            chains.arrive(vcpu, at.place, is_own, || guest.register(Register::Rsp));
-        }
-        chains.count(vcpu, at, &mut open.tallies[place].nodes);
-    }
-
-    /// Where chains are followed: so many instructions more, or fewer, of what was executed last.
-    fn correct_chain(&mut self, vcpu: usize, by: i64) {
-        if let (Some(chains), Some(open)) = (&mut self.chains, &mut self.open) {
-            chains.correct(vcpu, by, &mut open.tallies[self.vcpus[vcpu].tally].nodes);
-        }
-    }
-
     /// A vCPU reaches an instruction that repeats until a comparison ends it.
     pub fn reach_comparison(&mut self, vcpu: usize, number: usize, guest: &mut impl Guest) {
         let tally = self.vcpus[vcpu].tally;
@@ -348,21 +317,6 @@ impl Tracker {
         let state = &mut self.vcpus[vcpu];
         state.drop_returned(frame.stack);
         state.enter(kind, frame.from_user);
-    }
-
-    fn enter_chain(&mut self, vcpu: usize, kind: Kind, frame: EntryFrame) {
-        let Some(chains) = &mut self.chains else { return };
-        let EntryFrame { from_user, stack, .. } = frame;
-        let is_interrupt = matches!(kind, Kind::Interrupt(_) | Kind::SystemInterrupt(_));
-        let root = self.open.as_ref().and_then(|open| open.root);
-        let task = self.vcpus[vcpu].task.map(|task| self.tasks.get(task).serial);
-        let of_root = match kind {
-            Kind::Exception(_) => Some(RootEntry::Exception),
-            _ => Some(RootEntry::Syscall),
-        };
-        let of_root =
-            of_root.filter(|_| from_user && !is_interrupt && task.is_some() && task == root);
-        chains.enter(vcpu, Entry { from_user, is_interrupt, stack, of_root });
     }
 
     fn softirq(&mut self, vcpu: usize, guest: &mut impl Guest) {
