@@ -64,7 +64,7 @@ impl Sealed {
             block: &experiment.blocks[0],
             kernel: &kernel,
             architecture: self.qemu.architecture,
-            plugin: Some(PluginFiles { library, symbols: Some(symbols.clone()) }),
+            plugin: Some(PluginFiles { library, symbols: Some(symbols.clone()), chains: false }),
         };
         if !symbols.is_file() {
             read_symbols(&recipe.symbols_boot()?, &symbols, &self.qemu, &silent())?;

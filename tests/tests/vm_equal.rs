@@ -46,7 +46,7 @@ fn all_another_qemu_is_compared_only_with_itself() {
     let names: Vec<&str> =
         report["sides"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["a", "b", "newer"], "{report}");
-    assert!(report["sides"][0]["guest"]["cached"].is_null(), "{report}");
+    assert!(report["sides"][0]["guests"][0]["cached"].is_null(), "{report}");
     let runs = sandbox.runs();
     assert_eq!(runs.len(), 2);
     let boots = |run: &Path| journal(run).lines().count();

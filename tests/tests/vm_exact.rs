@@ -36,7 +36,7 @@ fn a_run_is_verified_beside_busy_loops_and_not_booted_twice() {
     let again = kduel(&sandbox, run);
     let comparisons = |output: &Output| {
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        let cached = report["sides"][0]["guest"]["cached"].is_string();
+        let cached = report["sides"][0]["guests"][0]["cached"].is_string();
         let own = &report["comparisons"][0]["work"]["contexts"];
         let value = |pair: &serde_json::Value| pair["base"].as_f64().unwrap();
         let (total, parts) = own.as_array().unwrap().split_last().unwrap();
@@ -181,4 +181,34 @@ fn four_processors_repeat_to_the_bit_with_the_plugin() {
     let second = told(&sealed, &spec);
     drop(busy);
     assert_eq!(first, second);
+}
+
+/// Two tasks switch in every operation: the parent waits for its child.
+#[test]
+fn call_chains_change_no_sample_and_add_up() {
+    let sandbox = Sandbox::new();
+    let run = "run -a debian:bookworm -b debian:bookworm --append-b nosmt \
+               -w fork-exit --measure instructions --iterations 2 --json";
+    let plain = kduel(&sandbox, run);
+    let followed = kduel(&sandbox, &format!("{run} --chains"));
+    let report = |output: &Output| -> serde_json::Value {
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(output)))
+    };
+    let (plain, followed) = (report(&plain), report(&followed));
+    assert!(followed["sides"][0]["guests"][0]["cached"].is_null(), "{followed}");
+    assert_eq!(plain["comparisons"], followed["comparisons"]);
+    let folded = kduel(&sandbox, "report --format folded");
+    let chains = String::from_utf8_lossy(&folded.stdout).into_owned();
+    assert!(said(&folded).contains("0 returns matched no call"), "{}", said(&folded));
+    let own = chains.lines().filter(|line| line.starts_with("a;own;"));
+    let sum: f64 = own.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum();
+    let value = followed["comparisons"][0]["base"].as_f64().unwrap();
+    // Each line is rounded to a thousandth.
+    assert!((sum - value).abs() < 0.001 * chains.lines().count() as f64, "{sum} of {value}");
+    for chain in ["schedule;__schedule;__switch_to_asm ", "ret_from_fork"] {
+        assert!(chains.contains(chain), "{chain} in\n{chains}");
+    }
+    let trace = kduel(&sandbox, "trace --op 2 --depth 3");
+    assert_eq!(trace.status.code(), Some(0), "{}", said(&trace));
+    sandbox.assert_nothing_left();
 }

@@ -92,6 +92,11 @@ impl Block {
         self.instructions.iter().position(|i| u64::from(i.offset) == offset)
     }
 
+    /// How many instructions there are from one on.
+    pub(crate) fn instructions_from(&self, index: usize) -> i64 {
+        i64::try_from(self.instructions.len().saturating_sub(index)).unwrap_or(i64::MAX)
+    }
+
     /// Whether its last instruction repeats and is the one at this address.
     pub fn ends_repeating(&self, address: u64) -> bool {
         self.last().is_some_and(|(last, at)| {

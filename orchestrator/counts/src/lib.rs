@@ -5,6 +5,7 @@
 //! [`read()`].
 
 mod block;
+mod chain;
 mod class;
 mod context;
 mod file;
@@ -19,8 +20,9 @@ pub use block::{Block, Instruction, Repeats};
 pub use class::{Class, Totals};
 pub use context::{COMPAT, Context, Kind};
 pub use file::{
-    BlockCount, BlockRecord, ContextRecord, Counts, FORMAT, ReadError, Shortfall, WindowRecord,
-    read, write,
+    BlockCount, BlockRecord, CallRecord, ChainShortfall, Chains, ContextRecord, Counts, FORMAT,
+    FunctionRecord, NodeCount, NodeRecord, ReadError, RootEntry, Shortfall, TraceRecord,
+    WindowRecord, read, write,
 };
 pub use hooks::Hooks;
 pub use symbols::{Symbol, Symbols, SymbolsError};

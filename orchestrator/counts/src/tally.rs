@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::block::{Block, Repeats};
+use crate::chain::NodeTally;
 use crate::class::{Class, Totals};
 
 /// How often a block was executed.
@@ -34,6 +35,8 @@ pub(crate) struct Tally {
     pub corrections: BTreeMap<(usize, usize), i64>,
     /// Accesses to device memory.
     pub device_accesses: u64,
+    /// By call chain, if they are followed.
+    pub nodes: NodeTally,
 }
 
 impl Tally {

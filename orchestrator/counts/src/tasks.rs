@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::chain::Call;
 use crate::vcpu::Frame;
 
 /// Number of a task in the order in which the kernel made them; addresses are used again.
@@ -16,6 +17,8 @@ pub(crate) struct Task {
     pub process: u16,
     /// What it was in when it gave way.
     pub frames: Vec<Frame>,
+    /// Calls that have not returned, if they are followed.
+    pub calls: Vec<Call>,
 }
 
 /// Every task seen.
@@ -43,6 +46,11 @@ impl Tasks {
         let serial = next_serial(&self.makers);
         self.makers.push(maker);
         self.by_address.insert(address, Task { serial, process, ..Task::default() });
+    }
+
+    /// Forgets which calls have not returned.
+    pub fn forget_calls(&mut self) {
+        self.by_address.values_mut().for_each(|task| task.calls.clear());
     }
 
     /// Whether the task is `root` or descends from it. Makers always have the lower number.

@@ -5,15 +5,19 @@ use std::collections::BTreeMap;
 use kduel_protocol::Mark;
 
 use crate::block::{Block, Repeats};
+use crate::chain::{Arrival, Follower, Functions};
+use crate::class::Class;
 use crate::context::{COMPAT, Context, Kind};
-use crate::file::{Counts, Shortfall, WindowRecord};
+use crate::file::{Counts, NodeCount, Shortfall, WindowRecord};
 use crate::hooks::{Hook, Hooks};
+use crate::symbols::Symbols;
 use crate::tally::Tally;
 use crate::tasks::{Serial, Tasks};
 use crate::vcpu::{Frame, Vcpu};
 
 use names::{Names, syscall};
 
+mod chains;
 mod names;
 mod window;
 
@@ -45,6 +49,7 @@ pub trait Guest {
 struct Head {
     address: u64,
     flags: u8,
+    chain: Arrival,
 }
 
 const USER: u8 = 1;
@@ -74,7 +79,10 @@ pub struct Tracker {
     /// window again afterwards.
     paused: Option<Open>,
     windows: Vec<WindowRecord>,
+    /// For each window and context, where chains are followed.
+    window_nodes: Vec<Vec<Vec<NodeCount>>>,
     shortfall: Shortfall,
+    chains: Option<Follower>,
 }
 
 /// An open window.
@@ -101,8 +109,17 @@ impl Tracker {
             open: None,
             paused: None,
             windows: Vec::new(),
+            window_nodes: Vec::new(),
             shortfall,
+            chains: None,
         }
+    }
+
+    /// Follows call chains, too. To be asked for before anything is translated.
+    #[must_use]
+    pub fn with_chains(mut self, symbols: &Symbols) -> Self {
+        self.chains = Some(Follower::new(Functions::new(symbols), self.vcpus.len()));
+        self
     }
 
     /// A block is translated: gives its number, the same for the same code at the same address.
@@ -113,7 +130,8 @@ impl Tracker {
         }
         let block = Block::decode(address, bytes, lengths);
         let number = self.blocks.len();
-        self.heads.push(Head { address, flags: self.flags(&block) });
+        let chain = self.arrival(&block);
+        self.heads.push(Head { address, flags: self.flags(&block), chain });
         self.blocks.push(block);
         self.known.insert(key, number);
         number
@@ -132,8 +150,7 @@ impl Tracker {
             }
         }
         if let Some((last, address)) = block.last() {
-            use crate::class::Class::InterruptReturn;
-            if last.classes.contains(&InterruptReturn) && self.hooks.ends_entry(address) {
+            if last.classes.contains(&Class::InterruptReturn) && self.hooks.ends_entry(address) {
                 flags |= LEAVES;
             }
             if block.instructions.len() == 1 {
@@ -154,7 +171,8 @@ impl Tracker {
 
     /// Whether [`Tracker::execute`] may ask for registers when this block is executed.
     pub fn needs_registers(&self, number: usize) -> bool {
-        self.heads.get(number).is_some_and(|head| head.flags & (SPECIAL | COMPARES) != 0)
+        self.chains.is_some()
+            || self.heads.get(number).is_some_and(|head| head.flags & (SPECIAL | COMPARES) != 0)
     }
 
     /// Whether [`Tracker::execute`] has to be called for this block outside of windows, too.
@@ -180,6 +198,10 @@ impl Tracker {
             {
                 count.executions += 1;
                 state.last = Some(number);
+                if self.chains.is_some() {
+                    let chain = head.chain;
+                    self.follow(vcpu, chain, guest);
+                }
                 return;
             }
         }
@@ -226,10 +248,14 @@ impl Tracker {
         if let Some(open) = &mut self.open {
             open.tallies[state.tally].count(number).executions += 1;
             state.last = Some(number);
+            self.follow(vcpu, head.chain, guest);
         }
         if head.flags & LEAVES != 0 {
-            state.leave();
+            self.vcpus[vcpu].leave();
             self.settle(vcpu);
+            if let Some(chains) = &mut self.chains {
+                chains.leave(vcpu);
+            }
         }
     }
 
@@ -248,6 +274,7 @@ impl Tracker {
         let (Some(last), Some(open)) = (last, &mut self.open) else { return };
         if self.blocks[last].ends_repeating(address) {
             open.tallies[tally].count(last).unfinished += 1;
+            self.correct_chain(vcpu, -1);
         }
     }
 
@@ -255,7 +282,10 @@ impl Tracker {
         match hook {
             Hook::Syscall { compat } => {
                 let number = guest.register(Register::Rax).and_then(|rax| syscall(rax, compat));
-                self.vcpus[vcpu].enter(Kind::Syscall(number), true);
+                let kind = Kind::Syscall(number);
+                let frame = EntryFrame::default();
+                self.enter_chain(vcpu, kind, EntryFrame { from_user: true, ..frame });
+                self.vcpus[vcpu].enter(kind, true);
             }
             Hook::Exception { vector, error_code, fault } => {
                 let frame = self.entry_frame(error_code, guest);
@@ -297,6 +327,7 @@ impl Tracker {
     }
 
     fn enter(&mut self, vcpu: usize, kind: Kind, frame: EntryFrame) {
+        self.enter_chain(vcpu, kind, frame);
         let state = &mut self.vcpus[vcpu];
         state.drop_returned(frame.stack);
         state.enter(kind, frame.from_user);
@@ -325,8 +356,14 @@ impl Tracker {
     fn cut_at_fault(&mut self, vcpu: usize, address: u64) {
         let state = &self.vcpus[vcpu];
         let (Some(last), Some(open)) = (state.last, &mut self.open) else { return };
-        if let Some(index) = self.blocks[last].index_of(address) {
+        let block = &self.blocks[last];
+        if let Some(index) = block.index_of(address) {
             open.tallies[state.tally].correct(last, index, -1);
+            let taken_back = block.instructions_from(index);
+            self.correct_chain(vcpu, -taken_back);
+            if let Some(chains) = &mut self.chains {
+                chains.cut(vcpu);
+            }
         }
     }
 
@@ -343,12 +380,16 @@ impl Tracker {
         left.frames.retain(|frame| matches!(frame, Frame::Entry(_)));
         left.idle |= state.idle;
         let entered = self.tasks.get(to);
+        let calls = std::mem::take(&mut entered.calls);
         state.frames = std::mem::take(&mut entered.frames);
         (state.idle, state.process) = (entered.idle, entered.process);
         state.task = Some(to);
         let serial = entered.serial;
         let own = self.is_own(serial);
         self.vcpus[vcpu].own = own;
+        if let Some(chains) = &mut self.chains {
+            self.tasks.get(from).calls = chains.switch(vcpu, calls);
+        }
     }
 
     fn is_own(&self, serial: Serial) -> bool {
@@ -393,6 +434,11 @@ impl Tracker {
         match block.index_of(address) {
             Some(index) if index + 1 < block.instructions.len() => {
                 tally.correct(given_up, index + 1, -1);
+                let taken_back = block.instructions_from(index + 1);
+                self.correct_chain(vcpu, -taken_back);
+                if let Some(chains) = &mut self.chains {
+                    chains.cut(vcpu);
+                }
             }
             Some(_) => {}
             None => self.shortfall.unplaced_accesses += 1,

@@ -76,12 +76,16 @@ impl Plugin {
     /// Asks QEMU for the call-backs.
     #[expect(unsafe_code, reason = "calls into QEMU; fills the shared state")]
     pub fn install(id: ffi::Id, vcpus: Vcpus, arguments: Arguments) {
-        let Arguments { out, hooks } = arguments;
+        let Arguments { out, hooks, chains } = arguments;
+        let tracker = Tracker::new(hooks, vcpus.most);
         // SAFETY: QEMU is ready for this when it installs plugins.
         let scoreboard = unsafe { ffi::qemu_plugin_scoreboard_new(size_of::<u64>()) };
         let open = ffi::PerVcpu { scoreboard, offset: 0 };
         let plugin = Self {
-            tracker: Tracker::new(hooks, vcpus.most),
+            tracker: match &chains {
+                Some(symbols) => tracker.with_chains(symbols),
+                None => tracker,
+            },
             out,
             alone: vcpus.first == 1,
             open,

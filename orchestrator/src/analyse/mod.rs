@@ -1,6 +1,8 @@
 //! From the samples of the sides to one comparison per series. Pure.
 
+mod align;
 pub mod annotate;
+mod chains;
 mod comparison;
 mod decide;
 mod distribution;
@@ -15,8 +17,11 @@ mod series;
 mod sides;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod warnings;
 
+pub use align::{Call, SharedChain, shared_chains};
+pub use chains::ChainSums;
 pub use comparison::{Comparison, SeriesName, Verdict};
 pub use decide::{Answer, Question, decide};
 pub use distribution::DistributionSummary;
@@ -26,3 +31,4 @@ pub use margin::default_margin;
 pub use run::{Analysis, PairCount, analyse, count_pairs};
 pub use self_test::{record_difference, self_test};
 pub use sides::{ExactGuest, SideSummary, cmdline_words, sides_same};
+pub use trace::{TracedCall, operation, side_by_side};

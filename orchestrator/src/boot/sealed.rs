@@ -78,6 +78,8 @@ pub struct PluginFiles {
     pub library: PathBuf,
     /// `/proc/kallsyms` of the same kernel and modules; absent: functions stay unnamed.
     pub symbols: Option<PathBuf>,
+    /// Follow call chains, too; changes nothing else.
+    pub chains: bool,
 }
 
 impl SealedSpec {
@@ -350,6 +352,7 @@ struct Plugin {
     library: OwnedFd,
     symbols: Option<OwnedFd>,
     counts: File,
+    chains: bool,
 }
 
 impl Plugin {
@@ -359,6 +362,7 @@ impl Plugin {
             library: memory_copy("plugin", &files.library)?,
             symbols: symbols.map(|path| memory_copy("symbols", path)).transpose()?,
             counts: output_file("counts")?,
+            chains: files.chains,
         })
     }
 
@@ -367,6 +371,7 @@ impl Plugin {
             library: self.library.as_raw_fd(),
             counts: self.counts.as_raw_fd(),
             symbols: self.symbols.as_ref().map(AsRawFd::as_raw_fd),
+            chains: self.chains,
         }
     }
 
@@ -447,6 +452,7 @@ pub(crate) mod testing {
             plugin: Some(PluginFiles {
                 library: "/dev/null".into(),
                 symbols: Some("/dev/null".into()),
+                chains: false,
             }),
             deadlines: Deadlines::of(Accel::Tcg),
         }

@@ -32,6 +32,8 @@ pub struct PluginDescriptors {
     pub counts: RawFd,
     /// The kernel's symbols, if there are any.
     pub symbols: Option<RawFd>,
+    /// Follow call chains.
+    pub chains: bool,
 }
 
 impl SealedDescriptors {
@@ -42,6 +44,7 @@ impl SealedDescriptors {
             library: 7,
             counts: 8,
             symbols: plugin.symbols.as_ref().map(|_| 9),
+            chains: plugin.chains,
         });
         Self { console: 3, results: 4, image: 5, initramfs: 6, plugin }
     }
@@ -113,7 +116,9 @@ pub fn sealed_command_line(
     }
     if let Some(plugin) = fds.plugin {
         let symbols = plugin.symbols.map(|fd| format!(",symbols={}", file(fd))).unwrap_or_default();
-        add("plugin", &format!("{},out={}{symbols}", file(plugin.library), file(plugin.counts)));
+        let chains = if plugin.chains { ",chains=on" } else { "" };
+        let (library, counts) = (file(plugin.library), file(plugin.counts));
+        add("plugin", &format!("{library},out={counts}{symbols}{chains}"));
     }
     add("kernel", &file(fds.image));
     add("initrd", &file(fds.initramfs));

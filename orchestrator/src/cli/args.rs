@@ -125,6 +125,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=10), help_heading = "Exact runs")]
     pub shift: Option<u8>,
 
+    /// Follow call chains, too, for `report --format folded|flamegraph` and `trace`; no sample changes.
+    #[arg(long, help_heading = "Exact runs")]
+    pub chains: bool,
+
     /// Six pairs and one look with Student's t.
     #[arg(long)]
     pub quick: bool,
@@ -159,7 +163,7 @@ pub struct RunArgs {
 }
 
 /// What decides a plan or its folder, and so means nothing to a run that has both.
-const PLAN_FLAGS: [&str; 30] = [
+const PLAN_FLAGS: [&str; 31] = [
     "experiments",
     "file",
     "base",
@@ -184,6 +188,7 @@ const PLAN_FLAGS: [&str; 30] = [
     "seeds",
     "cpu",
     "shift",
+    "chains",
     "quick",
     "aa",
     "seed",

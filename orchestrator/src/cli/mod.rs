@@ -3,6 +3,7 @@
 mod add;
 mod annotate;
 pub mod args;
+mod chains;
 mod doctor;
 mod error;
 mod kernels;
@@ -16,6 +17,7 @@ mod runs;
 mod shell;
 mod signals;
 mod talk;
+mod trace;
 mod verify;
 mod watch;
 mod workloads;
@@ -73,6 +75,8 @@ enum Command {
     Report(report::ReportArgs),
     /// Show the executed code of a function with exact counts, both sides as a diff.
     Annotate(annotate::AnnotateArgs),
+    /// Show one operation of a stored exact run call by call, both sides.
+    Trace(trace::TraceArgs),
     /// Do a stored exact run again and compare every bit.
     Verify(verify::VerifyArgs),
     /// Add one more side to a stored exact run.
@@ -125,6 +129,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError>
         Command::Runs(args) => Ok(runs::run(&args, environment)?),
         Command::Report(args) => Ok(report::run(&args, environment)?),
         Command::Annotate(args) => annotate::run(&args, environment),
+        Command::Trace(args) => trace::run(&args, environment),
         Command::Verify(args) => verify::run(&args, environment),
         Command::Add(args) => add::run(&args, environment),
         Command::Shell(args) => shell::run(&args, environment),

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
+use super::talk::tell;
+use super::{chains, profile};
 use crate::analyse::profile::RunProfiles;
 use crate::analyse::{Analysis, analyse};
 use crate::collect::{RunRef, StoredRun};
 use crate::config::Environment;
-use crate::fault::Failure;
-use crate::report::{Look, Report, diffprofile, json, text};
-use crate::text::count;
-
-use super::profile;
+use crate::exit_code;
+use crate::fault::{Failure, FailureClass};
+use crate::report::{Look, Report, diffprofile, flame_graph, folded, json, text};
+use crate::text::{count, escape};
 
 /// Show what a stored run says.
 #[derive(Debug, Clone, Args)]
@@ -24,6 +25,9 @@ pub struct ReportArgs {
     /// As what
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
+    /// Which side a flame graph compares with the base; the first if absent
+    #[arg(long, value_name = "SIDE")]
+    pub side: Option<String>,
     /// Inconclusive is no success: exit code 3
     #[arg(long)]
     pub strict: bool,
@@ -45,6 +49,10 @@ pub enum Format {
     Json,
     /// Every function, candidate minus base, worst first; of exact runs
     Diffprofile,
+    /// Call chains of an exact run, one line for each chain and side: instructions per operation
+    Folded,
+    /// Call chains as a differential flame graph: SVG
+    Flamegraph,
 }
 
 /// Writes the report of a stored run to standard output.
@@ -54,16 +62,53 @@ pub enum Format {
 /// The run is not there or cannot be read, or standard output is broken.
 pub fn run(args: &ReportArgs, environment: &Environment) -> Result<u8, Failure> {
     let stored = StoredRun::open(&environment.runs_dir(), &args.run)?;
+    if matches!(args.format, Format::Folded | Format::Flamegraph) {
+        return show_chains(args, &stored);
+    }
     let analysis = analyse_stored(&stored);
     let file = args.groups.as_deref().or(environment.groups.as_deref());
     let terms = profile::terms(file, args.groups.is_some(), !args.no_fold)?;
     let profiles = match args.format {
-        Format::Json => RunProfiles::default(),
+        Format::Json | Format::Folded | Format::Flamegraph => RunProfiles::default(),
         Format::Text => profile::profiles_or_note(&stored, &terms),
         Format::Diffprofile => profile::profiles(&stored, &terms)?,
     };
     emit(&render(&stored, &analysis, &profiles, args.format, look()))?;
     Ok(analysis.exit_code(args.strict))
+}
+
+/// What is not a chain is told on standard error, so that what reads chains reads nothing else.
+fn show_chains(args: &ReportArgs, stored: &StoredRun) -> Result<u8, Failure> {
+    let workloads = chains::of_run(stored)?;
+    for each in &workloads {
+        for (side, sums) in &each.sides {
+            tell(&format!("{}, {side}: {}", each.workload, sums.followed()));
+        }
+    }
+    let output = if args.format == Format::Folded {
+        tell("instructions per operation, in the function itself; own work and all beside it");
+        folded(&workloads)
+    } else {
+        let sides = workloads.iter().flat_map(|each| each.sides.iter().skip(1));
+        let mut names = sides.map(|(side, _)| side.as_str());
+        let compared = match &args.side {
+            Some(wanted) => names.find(|side| side == wanted),
+            None => names.next(),
+        };
+        let compared = compared.ok_or_else(|| {
+            Failure::new(FailureClass::Usage, "the run has no such side to compare with the base")
+        })?;
+        let svg = flame_graph(&workloads, compared).map_err(|error| {
+            Failure::new(FailureClass::Internal, format!("failed to draw a flame graph: {error}"))
+        })?;
+        String::from_utf8_lossy(&svg).into_owned()
+    };
+    emit(&escape_lines(&output))?;
+    Ok(exit_code::DONE)
+}
+
+fn escape_lines(text: &str) -> String {
+    text.lines().flat_map(|line| [escape(line), "\n".to_owned()]).collect()
 }
 
 /// The analysis of a stored run, with a warning if its journal is damaged.
@@ -93,7 +138,8 @@ pub fn render(
     match format {
         Format::Diffprofile => diffprofile(&report),
         Format::Text => text(&report, look),
-        Format::Json => json(&report),
+        // The other formats are made of counts, not of the analysis.
+        Format::Json | Format::Folded | Format::Flamegraph => json(&report),
     }
 }
 

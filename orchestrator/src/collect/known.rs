@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::fault::{Failure, FailureClass};
 
 use super::write::{host_io, write_atomically};
-use super::{BootOutcome, BootRecord};
+use super::{BootOutcome, BootRecord, ExactBoot};
 
 /// Another one is read as nothing, so that a kduel which counts differently boots again.
 const FORMAT: &str = "kduel-known/1";
@@ -38,17 +38,20 @@ impl KnownBoots {
         Self { folder }
     }
 
-    fn path(&self, identity: &str, ending: &str) -> PathBuf {
-        self.folder.join(format!("{identity}.{ending}"))
+    /// With chains there is more to it than without.
+    fn path(&self, exact: &ExactBoot, ending: &str) -> PathBuf {
+        let chains = if exact.chains { "-chains" } else { "" };
+        self.folder.join(format!("{}{chains}.{ending}", exact.identity))
     }
 
-    /// The boot of this identity with the plugin's counts, if it was done and can be read.
-    pub fn find(&self, identity: &str) -> Option<(KnownBoot, Vec<u8>)> {
-        let json = fs::read(self.path(identity, "json")).ok()?;
+    /// The boot of the identity of `wanted` with the plugin's counts, if it was done and can be read.
+    pub fn find(&self, wanted: &ExactBoot) -> Option<(KnownBoot, Vec<u8>)> {
+        let json = fs::read(self.path(wanted, "json")).ok()?;
         let known: KnownBoot = serde_json::from_slice(&json).ok()?;
         let exact = known.record.exact.as_ref()?;
-        let counts = fs::read(self.path(identity, "counts")).ok()?;
-        let fits = exact.identity == identity && known.format == FORMAT;
+        let counts = fs::read(self.path(wanted, "counts")).ok()?;
+        let fits = exact.identity == wanted.identity && exact.chains == wanted.chains;
+        let fits = fits && known.format == FORMAT;
         fits.then_some((known, counts))
     }
 
@@ -72,8 +75,8 @@ impl KnownBoots {
         let json = serde_json::to_vec(&known).map_err(|error| {
             Failure::new(FailureClass::Internal, format!("failed to store a boot: {error}"))
         })?;
-        write_atomically(&self.path(&exact.identity, "counts"), counts)?;
-        write_atomically(&self.path(&exact.identity, "json"), &json)
+        write_atomically(&self.path(exact, "counts"), counts)?;
+        write_atomically(&self.path(exact, "json"), &json)
     }
 }
 
@@ -170,28 +173,33 @@ impl KnownBoots {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::ExactBoot;
     use crate::collect::testing::{completed, failed};
+
+    fn boot(identity: &str) -> ExactBoot {
+        ExactBoot { identity: identity.into(), ..ExactBoot::default() }
+    }
 
     #[test]
     fn what_was_booted_once_is_found_by_what_decides_it() {
         let folder = tempfile::tempdir().unwrap();
         let known = KnownBoots::new(folder.path().join("known"));
-        assert!(known.find("ab").is_none());
+        assert!(known.find(&boot("ab")).is_none());
         let mut record = completed("fork", "base", 0, &[("instructions", 0.1 + 0.2)]);
-        let exact = ExactBoot { identity: "ab".into(), ..ExactBoot::default() };
+        let exact = boot("ab");
         record.exact = Some(Box::new(exact.clone()));
         known.keep("run-1", &record, b"counts").unwrap();
-        let (found, counts) = known.find("ab").unwrap();
+        let (found, counts) = known.find(&boot("ab")).unwrap();
         assert_eq!(
             (found.run.as_str(), found.record, counts),
             ("run-1", record, b"counts".to_vec())
         );
-        assert!(known.find("cd").is_none());
+        assert!(known.find(&boot("cd")).is_none());
         let mut bad = failed("fork", "base", 0, FailureClass::Panic, "x");
         bad.exact = Some(Box::new(ExactBoot { identity: "ef".into(), ..exact }));
         known.keep("run-1", &bad, b"").unwrap();
-        assert!(known.find("ef").is_none());
+        assert!(known.find(&boot("ef")).is_none());
+        let with_chains = ExactBoot { chains: true, ..boot("ab") };
+        assert!(known.find(&with_chains).is_none(), "they were not followed");
     }
 
     #[test]
@@ -202,11 +210,11 @@ mod tests {
         assert_eq!(known.shrink(0).unwrap(), KnownSize::default());
         for (identity, age) in [("aa", 1), ("bb", 3), ("cc", 2)] {
             let mut record = completed("fork", "base", 0, &[("instructions", 1.0)]);
-            let identity_of = ExactBoot { identity: identity.into(), ..ExactBoot::default() };
-            record.exact = Some(Box::new(identity_of));
+            record.exact = Some(Box::new(boot(identity)));
             known.keep("run-1", &record, &[0; 1000]).unwrap();
             for ending in ["json", "counts"] {
-                let file = fs::File::options().write(true).open(known.path(identity, ending));
+                let path = known.path(&boot(identity), ending);
+                let file = fs::File::options().write(true).open(path);
                 let hours = std::time::Duration::from_secs(3600 * age);
                 let now = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30);
                 file.unwrap().set_modified(now - hours).unwrap();
@@ -217,7 +225,7 @@ mod tests {
         assert_eq!(known.shrink(all.bytes).unwrap(), KnownSize::default());
         let gone = known.shrink(all.bytes - 1).unwrap();
         assert_eq!(gone, KnownSize { boots: 1, bytes: all.bytes / 3 });
-        let found = ["aa", "bb", "cc"].map(|identity| known.find(identity).is_some());
+        let found = ["aa", "bb", "cc"].map(|identity| known.find(&boot(identity)).is_some());
         assert_eq!(found, [true, false, true]);
         assert_eq!(known.shrink(0).unwrap().boots, 2);
         assert_eq!(known.size().unwrap(), KnownSize::default());

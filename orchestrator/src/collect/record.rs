@@ -59,6 +59,9 @@ pub struct ExactBoot {
     /// Not booted for this run: the same was booted before, in this run or another.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cached: Option<String>,
+    /// Call chains were followed, too.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub chains: bool,
     /// A boot that only repeats the first trial of another one, to be compared with it.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub again: bool,

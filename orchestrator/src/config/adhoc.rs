@@ -283,7 +283,7 @@ impl Flags<'_> {
             let spot = models[0].spot;
             terms.push(Entry::new("cpu", Node::list(spot, models)));
         }
-        for (key, given) in [("quick", args.quick), ("aa", args.aa)] {
+        for (key, given) in [("quick", args.quick), ("aa", args.aa), ("chains", args.chains)] {
             if given {
                 terms
                     .push(Entry::new(key, Node::word(words.word("", &format!("--{key}")), "true")));

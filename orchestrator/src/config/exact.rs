@@ -24,6 +24,8 @@ pub struct Terms {
     pub cpu: Vec<String>,
     /// An instruction takes 2^shift nanoseconds of guest time.
     pub shift: Option<u8>,
+    /// Follow call chains, too.
+    pub chains: bool,
 }
 
 impl Terms {
@@ -31,6 +33,7 @@ impl Terms {
     pub fn overridden_by(&mut self, flags: &Self) {
         self.seeds = flags.seeds.or(self.seeds);
         self.shift = flags.shift.or(self.shift);
+        self.chains |= flags.chains;
         if !flags.cpu.is_empty() {
             self.cpu.clone_from(&flags.cpu);
         }
@@ -45,6 +48,7 @@ pub fn term(check: &mut Check<'_>, key: &str, node: &Node, terms: &mut Terms) {
             let shift = check.small(node, "`shift`", 0..=MAX_SHIFT);
             terms.shift = shift.and_then(|shift| u8::try_from(shift).ok());
         }
+        "chains" => terms.chains = check.flag(node, "`chains`").unwrap_or_default(),
         "cpu" => {
             terms.cpu = check.texts(node, "`cpu`").unwrap_or_default();
             cpu_models(check, node.spot, &terms.cpu);
@@ -71,11 +75,15 @@ fn cpu_models(check: &mut Check<'_>, spot: Spot, models: &[String]) {
 /// Keys and flags of the other measure mean nothing.
 pub fn fits_measure(check: &mut Check<'_>, node: &Node, terms: &experiment::Terms) {
     let spot = |key: &str| node.get(key).map_or(node.spot, |value| value.spot);
-    let Terms { seeds, cpu, shift } = &terms.exact;
+    let Terms { seeds, cpu, shift, chains } = &terms.exact;
     match terms.measure {
         Measure::Time => {
-            let given =
-                [("seeds", seeds.is_some()), ("cpu", !cpu.is_empty()), ("shift", shift.is_some())];
+            let given = [
+                ("seeds", seeds.is_some()),
+                ("cpu", !cpu.is_empty()),
+                ("shift", shift.is_some()),
+                ("chains", *chains),
+            ];
             for (key, _) in given.iter().filter(|(_, given)| *given) {
                 let message = format!("`{key}` belongs to exact runs, and this is a timed one");
                 check.defer(spot(key), message, "add `measure: instructions`, or leave it out");

@@ -100,7 +100,7 @@ pub struct Overrides {
     pub quick: bool,
     /// `--aa`.
     pub aa: bool,
-    /// `--seeds`, `--cpu`, `--shift`.
+    /// `--seeds`, `--cpu`, `--shift`, `--chains`.
     pub exact: exact::Terms,
 }
 
@@ -133,6 +133,7 @@ pub const TERM_KEYS: &[&str] = &[
     "seeds",
     "cpu",
     "shift",
+    "chains",
     "monitors",
 ];
 

@@ -219,7 +219,12 @@ fn overrides(args: &RunArgs) -> Overrides {
         progress_deadline_s: args.progress_deadline,
         quick: args.quick,
         aa: args.aa,
-        exact: exact::Terms { seeds: args.seeds, cpu: args.cpu.clone(), shift: args.shift },
+        exact: exact::Terms {
+            seeds: args.seeds,
+            cpu: args.cpu.clone(),
+            shift: args.shift,
+            chains: args.chains,
+        },
     }
 }
 

@@ -31,7 +31,7 @@ pub fn planned(mut from: PlannedExperiment, terms: &Terms, seed: u64) -> Planned
         }
     }
     let shift = terms.exact.shift.unwrap_or_else(|| shift_for(&from.trials));
-    from.exact = Some(ExactTerms { shift, sampled: seeds > 1 });
+    from.exact = Some(ExactTerms { shift, sampled: seeds > 1, chains: terms.exact.chains });
     from.blocks = blocks(&cpus, seeds, seed, from.sides.len());
     from
 }
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn one_boot_per_side_with_a_fixed_layout_unless_seeds_are_given() {
         let one = planned_with(ExactTermsGiven::default(), &["fork-exit"]);
-        assert_eq!(one.exact, Some(ExactTerms { shift: 2, sampled: false }));
+        assert_eq!(one.exact, Some(ExactTerms { shift: 2, sampled: false, chains: false }));
         let [block] = &one.blocks[..] else { panic!("{:?}", one.blocks) };
         assert_eq!((block.order.as_slice(), block.layout_seed), (&[0, 1][..], 1));
         assert_eq!((one.trials[0].warmup, one.trials[0].iterations), (1, 5));
@@ -85,9 +85,9 @@ mod tests {
     #[test]
     fn seeds_and_models_multiply_and_share_their_seeds() {
         let cpu = vec!["Nehalem-v1".to_owned(), "Icelake-Server-v1".to_owned()];
-        let given = ExactTermsGiven { seeds: Some(3), cpu, shift: None };
+        let given = ExactTermsGiven { seeds: Some(3), cpu, shift: None, chains: true };
         let many = planned_with(given, &["fork-exit", "cgroup-exec"]);
-        assert_eq!(many.exact, Some(ExactTerms { shift: 0, sampled: true }));
+        assert_eq!(many.exact, Some(ExactTerms { shift: 0, sampled: true, chains: true }));
         let drawn: Vec<(&str, u64)> =
             many.blocks.iter().map(|b| (b.cpu.as_deref().unwrap(), b.layout_seed)).collect();
         assert_eq!(drawn[..3], [("Nehalem-v1", 1), ("Nehalem-v1", 2), ("Nehalem-v1", 3)]);

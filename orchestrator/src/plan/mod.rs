@@ -79,7 +79,7 @@ pub struct PlannedExperiment {
     pub exact: Option<ExactTerms>,
 }
 
-/// How the guests of an exact run are made; part of what identifies them.
+/// How the guests of an exact run are made; all but `chains` is part of what identifies them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ExactTerms {
@@ -87,6 +87,9 @@ pub struct ExactTerms {
     pub shift: u8,
     /// The memory layout of processes is drawn anew for each seed, not held fixed.
     pub sampled: bool,
+    /// Call chains are followed, too; no sample knows.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub chains: bool,
 }
 
 /// Deadlines of the user's own; absent: by the accelerator.

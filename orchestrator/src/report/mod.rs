@@ -1,6 +1,7 @@
 //! Comparisons as text and as JSON. Pure.
 
 mod annotate;
+mod chains;
 mod diffprofile;
 mod exact;
 mod json;
@@ -13,13 +14,16 @@ mod sides;
 #[cfg(test)]
 mod tests;
 mod text;
+mod trace;
 mod words;
 
 pub use annotate::{annotation_html, annotation_text};
+pub use chains::{WorkloadChains, flame_graph, folded};
 pub use diffprofile::diffprofile;
 pub use json::{REPORT_FORMAT, json};
 pub use page::Look;
 pub use text::text;
+pub use trace::{TraceShape, trace};
 
 use crate::analyse::Analysis;
 use crate::analyse::profile::RunProfiles;

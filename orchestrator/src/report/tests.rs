@@ -247,7 +247,7 @@ fn own((name, value): (&str, &str)) -> (String, String) {
 fn exact_plan() -> Plan {
     let mut plan = plan(&["base", "patched"], 1);
     plan.measure = Measure::Instructions;
-    plan.experiments[0].exact = Some(ExactTerms { shift: 2, sampled: false });
+    plan.experiments[0].exact = Some(ExactTerms { shift: 2, sampled: false, chains: false });
     plan.experiments[0].blocks[0].cpu = Some("Westmere-v1".into());
     plan
 }

@@ -1,5 +1,6 @@
 //! What the file holds.
 
+use super::Chains;
 use crate::block::Block;
 use crate::class::Totals;
 use crate::context::Context;
@@ -18,6 +19,8 @@ pub struct Counts {
     pub blocks: Vec<BlockRecord>,
     /// Windows in the order in which they ended.
     pub windows: Vec<WindowRecord>,
+    /// Call chains, if they were followed.
+    pub chains: Option<Chains>,
 }
 
 /// What could not be known; all zero in a good run.

@@ -3,7 +3,7 @@
 use super::wire::Cursor;
 use super::{
     BlockCount, BlockRecord, ContextRecord, Counts, FORMAT, MAGIC, OLDEST, Shortfall, TAG_BLOCK,
-    TAG_END, TAG_HEADER, TAG_WINDOW, WindowRecord,
+    TAG_CHAIN_WINDOW, TAG_CHAINS, TAG_END, TAG_HEADER, TAG_TRACE, TAG_WINDOW, WindowRecord, chains,
 };
 use crate::block::Block;
 use crate::class::{Class, Totals};
@@ -65,6 +65,16 @@ pub fn read(file: &[u8]) -> Result<Counts, ReadError> {
                 let window = window(payload).ok_or_else(|| malformed("a window"))?;
                 check(&window, &decoded).map_err(malformed)?;
                 counts.windows.push(window);
+            }
+            (Some(counts), TAG_CHAINS) => {
+                let tree = chains::read_tree(payload).ok_or_else(|| malformed("chains"))?;
+                counts.chains = Some(tree);
+            }
+            (Some(counts), TAG_CHAIN_WINDOW) => {
+                chains::read_window(payload, counts).map_err(malformed)?;
+            }
+            (Some(counts), TAG_TRACE) => {
+                chains::read_trace(payload, counts).ok_or_else(|| malformed("a trace"))?;
             }
             (Some(_), TAG_END) => {
                 let claimed = Cursor(payload).size();

@@ -3,7 +3,7 @@
 use super::wire::Payload;
 use super::{
     BlockCount, ContextRecord, Counts, FORMAT, MAGIC, Shortfall, TAG_BLOCK, TAG_END, TAG_HEADER,
-    TAG_WINDOW, WindowRecord,
+    TAG_WINDOW, WindowRecord, chains,
 };
 use crate::class::Class;
 
@@ -21,8 +21,9 @@ pub fn write(counts: &Counts) -> Vec<u8> {
     for record in &counts.windows {
         window(record).seal(TAG_WINDOW, &mut file);
     }
+    let of_chains = counts.chains.as_ref().map_or(0, |found| chains::write(found, &mut file));
     let mut end = Payload::default();
-    end.size(1 + counts.blocks.len() + counts.windows.len());
+    end.size(1 + counts.blocks.len() + counts.windows.len() + of_chains);
     end.seal(TAG_END, &mut file);
     file
 }

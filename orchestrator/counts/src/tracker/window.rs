@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use super::{Guest, Open, Register, Tracker};
 use crate::class::{Class, Totals};
 use crate::context::{Context, Kind};
-use crate::file::{BlockCount, BlockRecord, ContextRecord, Counts, WindowRecord};
+use crate::file::{
+    BlockCount, BlockRecord, Chains, ContextRecord, Counts, NodeCount, WindowRecord,
+};
 use crate::tally::{Tally, add_block};
 
 impl Tracker {
@@ -33,6 +35,10 @@ impl Tracker {
                 Open { number: window, root, contexts: Vec::new(), tallies: Vec::new() }
             }
         });
+        if let Some(chains) = &mut self.chains {
+            self.tasks.forget_calls();
+            chains.begin(vcpu, self.windows.len(), trial_of(window));
+        }
         for other in 0..self.vcpus.len() {
             let serial = self.vcpus[other].task.map(|task| self.tasks.get(task).serial);
             let own = serial.is_some_and(|serial| self.is_own(serial));
@@ -51,10 +57,14 @@ impl Tracker {
         if let Some(open) = &mut self.open {
             open.tallies[state.tally].correct(number, index + 1, 1);
         }
+        let rest = self.blocks[number].instructions_from(index + 1);
+        self.correct_chain(vcpu, rest);
     }
 
     /// Closes the window in front of the mark; the same number opens it again.
     pub(super) fn end(&mut self, vcpu: usize, number: usize, index: usize, guest: &mut impl Guest) {
+        let rest = self.blocks[number].instructions_from(index);
+        self.correct_chain(vcpu, -rest);
         let Some(mut open) = self.open.take() else {
             self.shortfall.nested_windows += 1;
             return;
@@ -64,16 +74,24 @@ impl Tracker {
         }
         open.tallies[self.vcpus[vcpu].tally].correct(number, index, -1);
         self.paused = Some(open);
+        if let Some(chains) = &mut self.chains {
+            chains.end();
+        }
     }
 
     /// Nothing more comes to the window that was closed last.
     fn keep_paused(&mut self) {
         let Some(open) = self.paused.take() else { return };
         let parts = open.contexts.iter().zip(&open.tallies);
-        let mut contexts: Vec<ContextRecord> =
-            parts.map(|(context, tally)| self.record(*context, tally)).collect();
-        contexts.retain(|c| !c.blocks.is_empty());
-        contexts.sort_by_key(|c| c.context);
+        let mut parts: Vec<(ContextRecord, Vec<NodeCount>)> = parts
+            .map(|(context, tally)| (self.record(*context, tally), node_counts(tally)))
+            .collect();
+        parts.retain(|(part, _)| !part.blocks.is_empty());
+        parts.sort_by_key(|(part, _)| part.context);
+        let (contexts, nodes) = parts.into_iter().unzip();
+        if self.chains.is_some() {
+            self.window_nodes.push(nodes);
+        }
         self.windows.push(WindowRecord { number: open.number, contexts });
     }
 
@@ -120,7 +138,10 @@ impl Tracker {
         }
         let blocks = numbers.keys().map(|&number| BlockRecord::of(&self.blocks[number])).collect();
         let missing = self.hooks.missing().iter().map(|&name| name.to_owned()).collect();
+        let windows = self.window_nodes;
+        let chains = self.chains.map(|chains| Chains { windows, ..chains.finish() });
         Counts {
+            chains,
             vcpus: self.vcpus.len(),
             shortfall: self.shortfall,
             missing,
@@ -128,4 +149,19 @@ impl Tracker {
             windows: self.windows,
         }
     }
+}
+
+/// Which trial a window belongs to.
+fn trial_of(window: u64) -> u64 {
+    window >> 16
+}
+
+/// The root, which is nobody's call, counts nothing and is not written.
+fn node_counts(tally: &Tally) -> Vec<NodeCount> {
+    let count = |(node, instructions, calls): (u32, i64, u64)| NodeCount {
+        node: (node as usize).saturating_sub(1),
+        calls,
+        instructions: instructions.max(0).cast_unsigned(),
+    };
+    tally.nodes.iter().map(count).collect()
 }

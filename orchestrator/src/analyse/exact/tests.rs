@@ -14,7 +14,7 @@ fn exact_plan(cpus: &[&str], seeds: usize) -> Plan {
     let mut plan = plan(&["base", "patched"], 1);
     plan.measure = Measure::Instructions;
     let experiment = &mut plan.experiments[0];
-    experiment.exact = Some(ExactTerms { shift: 2, sampled: seeds > 1 });
+    experiment.exact = Some(ExactTerms { shift: 2, sampled: seeds > 1, chains: false });
     experiment.blocks = (0..cpus.len() * seeds)
         .map(|index| Block {
             index,

@@ -180,7 +180,9 @@ impl ExactBootJob<'_> {
             Extent::FirstTrial => &self.plan.trials[..self.plan.trials.len().min(1)],
         };
         windows::join(&mut result, &counts, &symbols, trials);
-        Ok((result, windows::lost(&counts.shortfall)))
+        let mut lost = windows::lost(&counts.shortfall);
+        lost.extend(counts.chains.as_ref().and_then(windows::lost_chains));
+        Ok((result, lost))
     }
 }
 
@@ -266,7 +268,8 @@ mod tests {
         let (_folder, qemu) = player(script);
         let mut spec = spec();
         spec.topology.cores = 2;
-        spec.plugin = Some(PluginFiles { library: "/dev/null".into(), symbols: None });
+        spec.plugin =
+            Some(PluginFiles { library: "/dev/null".into(), symbols: None, chains: false });
         spec.deadlines.shutdown = Duration::from_millis(300);
         let (plan, workloads) = (plan(), ["fork-exit".to_owned()]);
         let (retried, stop) = (Arc::new(Mutex::new(Vec::new())), Arc::default());

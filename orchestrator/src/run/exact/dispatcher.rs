@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use super::boot::{ExactBootJob, ExactEnd, Extent};
 use super::identity::{MachineDigests, SYMBOLS, identity};
-use super::recipe::SealedRecipe;
+use super::recipe::{SealedRecipe, terms_of};
 use super::symbols::{read_symbols, symbols_path};
 use crate::boot::{Accel, Listener, PluginFiles, Watch};
 use crate::clock;
@@ -186,7 +186,8 @@ impl ExactDispatcher<'_> {
         };
         let symbols = symbols_path(&self.rig.symbols, kernel);
         let symbols = symbols.is_file().then_some(symbols);
-        let plugin = Some(PluginFiles { library: self.rig.plugin.clone(), symbols });
+        let (library, chains) = (self.rig.plugin.clone(), terms_of(experiment).chains);
+        let plugin = Some(PluginFiles { library, symbols, chains });
         let architecture = self.rig.qemu.architecture;
         Ok(SealedRecipe { experiment, side, block, kernel, architecture, plugin })
     }
@@ -244,6 +245,7 @@ impl ExactDispatcher<'_> {
             cpu: spec.cpu.clone(),
             shift: spec.shift,
             seed: spec.seed,
+            chains: spec.plugin.as_ref().is_some_and(|plugin| plugin.chains),
             ..ExactBoot::default()
         };
         Ok(Job { recipe, slot, extent: Extent::Whole, exact, boot: spec.boot })
@@ -254,7 +256,7 @@ impl ExactDispatcher<'_> {
         if !self.rig.use_known || self.plan.aa {
             return None;
         }
-        let (known, counts) = self.rig.known.find(&job.exact.identity)?;
+        let (known, counts) = self.rig.known.find(&job.exact)?;
         let mut record = known.record;
         record.boot = job.boot.clone();
         record.experiment.clone_from(&job.recipe.experiment.name);
@@ -408,13 +410,16 @@ impl<'a> Job<'a> {
         self.recipe.plugin.as_ref()?.symbols.as_deref()
     }
 
-    /// The same once more, up to the end of its first trial.
+    /// The same once more, up to the end of its first trial. Never follows call chains: that they
+    /// change nothing is tested, too.
     fn again(&self) -> Job<'a> {
+        let mut recipe = self.recipe.clone();
+        recipe.plugin = recipe.plugin.map(|plugin| PluginFiles { chains: false, ..plugin });
         Job {
-            recipe: self.recipe.clone(),
+            recipe,
             slot: self.slot,
             extent: Extent::FirstTrial,
-            exact: ExactBoot { again: true, ..self.exact.clone() },
+            exact: ExactBoot { again: true, chains: false, ..self.exact.clone() },
             boot: BootId(format!("{}-again", self.boot)),
         }
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::boot::SealedSpec;
 use crate::boot::sealed_args::{SealedDescriptors, sealed_command_line};
+use crate::boot::{PluginFiles, SealedSpec};
 use crate::fault::{Failure, FailureClass};
 use crate::host::Qemu;
 use crate::host::tool::Tool;
@@ -112,7 +112,9 @@ pub fn identity(inputs: &BTreeMap<String, String>) -> String {
 
 /// QEMU's command line with what is only the host's replaced: paths, descriptors, the boot's name.
 fn arguments(spec: &SealedSpec, qemu: &Qemu) -> String {
-    let spec = SealedSpec { boot: BootId("any".to_owned()), ..spec.clone() };
+    let mut spec = SealedSpec { boot: BootId("any".to_owned()), ..spec.clone() };
+    // Following call chains changes no bit of the guest.
+    spec.plugin = spec.plugin.map(|plugin| PluginFiles { chains: false, ..plugin });
     let fds = SealedDescriptors::nominal(&spec);
     sealed_command_line(&spec, Path::new("qemu"), qemu.architecture, &fds).join(" ")
 }
@@ -166,6 +168,10 @@ mod tests {
         assert_eq!(same, identity_of(|spec| spec.boot.0 = "other-b07-patched".into()));
         assert_eq!(same, identity_of(|spec| spec.side = "patched".into()));
         assert_eq!(same, identity_of(|spec| spec.image = "/elsewhere/bzImage".into()));
+        let follow = |spec: &mut SealedSpec| {
+            spec.plugin.as_mut().expect("it counts").chains = true;
+        };
+        assert_eq!(same, identity_of(follow));
         let changes: &[fn(&mut SealedSpec)] = &[
             |spec| spec.overlay = vec![1],
             |spec| spec.cmdline.push_str(" quiet"),

@@ -86,7 +86,7 @@ impl SealedRecipe<'_> {
     }
 
     fn spec(&self, overlay: Vec<u8>, words: &[String]) -> SealedSpec {
-        let terms = self.terms();
+        let terms = terms_of(self.experiment);
         let cpu = self.block.cpu.as_deref().unwrap_or(self.architecture.exact_cpu);
         let seed = self.block.layout_seed;
         SealedSpec {
@@ -107,10 +107,11 @@ impl SealedRecipe<'_> {
             deadlines: deadlines(terms.shift, &self.experiment.topology, self.experiment.patience),
         }
     }
+}
 
-    fn terms(&self) -> ExactTerms {
-        self.experiment.exact.clone().unwrap_or(ExactTerms { shift: 0, sampled: false })
-    }
+/// How its boots are made.
+pub fn terms_of(experiment: &PlannedExperiment) -> ExactTerms {
+    experiment.exact.clone().unwrap_or(ExactTerms { shift: 0, sampled: false, chains: false })
 }
 
 /// How long what may take in time of the host, beside the agent's own deadlines in guest time. vCPUs
@@ -136,7 +137,11 @@ pub fn nominal_command_line(
     block: &Block,
 ) -> Vec<String> {
     let nothing = PathBuf::new();
-    let plugin = PluginFiles { library: nothing.clone(), symbols: Some(nothing) };
+    let plugin = PluginFiles {
+        library: nothing.clone(),
+        symbols: Some(nothing),
+        chains: terms_of(experiment).chains,
+    };
     let recipe = SealedRecipe {
         experiment,
         side,

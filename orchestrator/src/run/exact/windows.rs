@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use kduel_counts::{Class, Context, ContextRecord, Counts, Kind, Shortfall, Symbols, WindowRecord};
+use kduel_counts::{
+    ChainShortfall, Chains, Class, Context, ContextRecord, Counts, Kind, Shortfall, Symbols,
+    WindowRecord,
+};
 use kduel_protocol::{Better, COMMAND, ExactMetric, Sample, TrialSpec, window_number};
 
 use crate::collect::{BootResult, TrialFailure, WindowCounts};
@@ -203,6 +206,18 @@ pub fn lost(shortfall: &Shortfall) -> Vec<String> {
     let seen = numbers.iter().filter(|(number, _)| *number > 0);
     lost.extend(seen.map(|(number, what)| format!("{number} {what}")));
     lost
+}
+
+/// Which call chains the plugin lost, in a sentence.
+pub fn lost_chains(chains: &Chains) -> Option<String> {
+    let ChainShortfall { unmatched_returns, unreadable, .. } = chains.shortfall;
+    (unmatched_returns + unreadable > 0).then(|| {
+        format!(
+            "call chains begin anew {} times: {unmatched_returns} returns matched no call, \
+             {unreadable} times the stack pointer could not be read",
+            unmatched_returns + unreadable
+        )
+    })
 }
 
 #[cfg(test)]
