@@ -1,7 +1,8 @@
+use crate::Pair;
 use crate::error::StatsError;
 use crate::fisher::fisher_difference;
+use crate::pair::order_shift;
 use crate::summary::median;
-use crate::{Pair, Shift};
 
 /// Why a verdict that the numbers alone would give is not given.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,21 +113,15 @@ fn sentinel(conditions: &Conditions<'_>, valid: &[Pair]) -> Result<Option<Downgr
     Ok(beyond.map(|found| Downgrade::Sentinel { found, allowed }))
 }
 
-/// Half of the shift between the pairs of either order. While both are equally frequent it cancels.
+/// While both orders are equally frequent, what the second place adds cancels.
 fn slot(valid: &[Pair]) -> Result<Option<Downgrade>, StatsError> {
-    let of = |base_first| -> Vec<f64> {
-        let own = valid.iter().filter(|pair| pair.base_first == base_first);
-        own.map(Pair::difference).collect()
-    };
-    let (base_first, side_first) = (of(true), of(false));
-    if base_first.len().abs_diff(side_first.len()) <= 1 {
+    let base_first = valid.iter().filter(|pair| pair.base_first).count();
+    if base_first.abs_diff(valid.len() - base_first) <= 1 {
         return Ok(None);
     }
-    if base_first.is_empty() || side_first.is_empty() {
+    let Some(shift) = order_shift(valid)? else {
         return Ok(Some(Downgrade::Slot { effect: None }));
-    }
-    // A pair whose base goes first has the side in the second place.
-    let shift = Shift::new(&side_first, &base_first)?;
+    };
     let excludes = shift.interval(LEVEL)?.is_some_and(|interval| interval.excludes_zero());
     Ok(excludes.then(|| Downgrade::Slot { effect: Some(shift.estimate() / 2.0) }))
 }

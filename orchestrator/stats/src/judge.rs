@@ -39,6 +39,11 @@ impl Rule {
         Self { statistic: Statistic::PairedT, looks: Looks::quick() }
     }
 
+    /// A confidence sequence, looked at after every pair up to `pairs`.
+    pub fn anytime(pairs: usize) -> Self {
+        Self { statistic: Statistic::Anytime, looks: Looks::every(pairs) }
+    }
+
     /// Whether a run under this rule is over: every primary series is decided or had its last look.
     pub fn is_over(&self, series: &[Series], findings: &[Finding]) -> bool {
         let primary = series.iter().zip(findings).filter(|(series, _)| series.primary);

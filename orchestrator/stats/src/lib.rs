@@ -3,10 +3,15 @@
 //! The unit of replication is the boot and the unit of analysis the pair of boots: everything here
 //! takes one number per boot (a logarithm), never one per iteration.
 
+mod calibration;
+mod contamination;
 mod downgrade;
+mod effort;
 mod error;
+mod exact;
 mod family;
 mod fisher;
+mod geometric;
 mod interval;
 mod judge;
 mod looks;
@@ -23,10 +28,17 @@ mod summary;
 mod verdict;
 mod walsh;
 
+pub use calibration::{Calibration, FEWEST_PAIRS, MOST_FALSE_ALARMS, calibrate, can_stand_out};
+pub use contamination::{Host, retries_allowed, steal_ratio};
 pub use downgrade::{Boots, Conditions, Downgrade, doubts};
+pub use effort::{
+    Cost, Effort, Levels, best_effort, best_repetitions, smallest_detectable, variance_components,
+};
 pub use error::StatsError;
+pub use exact::{Exact, ExactReason, FEWEST_SEEDS, Work, compare_exact};
 pub use family::benjamini_hochberg;
 pub use fisher::{fisher_difference, fisher_more_failures};
+pub use geometric::{GeometricMean, geometric_mean};
 pub use interval::Interval;
 pub use judge::{Rule, Series, judge};
 pub use looks::{ALPHA, Look, Looks, QUICK_PAIRS};

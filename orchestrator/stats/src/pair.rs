@@ -1,3 +1,4 @@
+use crate::Shift;
 use crate::error::{StatsError, check};
 use crate::summary::{log_mean, median};
 
@@ -17,6 +18,20 @@ impl Pair {
     pub fn difference(&self) -> f64 {
         self.side - self.base
     }
+}
+
+/// From the differences of the pairs whose side went first to those of the others: twice what the
+/// second place adds. `None` without both orders.
+pub(crate) fn order_shift(pairs: &[Pair]) -> Result<Option<Shift>, StatsError> {
+    let of = |base_first| -> Vec<f64> {
+        let own = pairs.iter().filter(|pair| pair.base_first == base_first);
+        own.map(Pair::difference).collect()
+    };
+    let (side_first, base_first) = (of(false), of(true));
+    if side_first.is_empty() || base_first.is_empty() {
+        return Ok(None);
+    }
+    Shift::new(&side_first, &base_first).map(Some)
 }
 
 /// How the iterations of a boot become one number.

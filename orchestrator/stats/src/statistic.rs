@@ -77,8 +77,7 @@ impl View {
         Ok(match self {
             Self::Rank(walsh) => walsh.p_value(),
             Self::Student(student) => {
-                let above = student.p_above(0.0)?;
-                (2.0 * above.min(1.0 - above)).min(1.0)
+                (2.0 * student.p_above(0.0)?.min(student.p_below(0.0)?)).min(1.0)
             }
             Self::Mixture(mixture) => mixture.p_at(0.0),
         })
@@ -90,7 +89,7 @@ impl View {
     pub fn p_equivalence(&self, delta: f64) -> Result<f64, StatsError> {
         Ok(match self {
             Self::Rank(walsh) => walsh.p_above(-delta).max(walsh.p_below(delta)),
-            Self::Student(student) => student.p_above(-delta)?.max(1.0 - student.p_above(delta)?),
+            Self::Student(student) => student.p_above(-delta)?.max(student.p_below(delta)?),
             Self::Mixture(mixture) => mixture.p_above(-delta).max(mixture.p_below(delta)),
         })
     }

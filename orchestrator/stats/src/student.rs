@@ -78,7 +78,20 @@ impl Student {
     ///
     /// `NotFinite`.
     pub fn p_above(&self, bound: f64) -> Result<f64, StatsError> {
-        let distance = self.centre - bound;
+        self.p_beyond(self.centre - bound)
+    }
+
+    /// The one-sided p-value of "the mean is at least `bound`".
+    ///
+    /// # Errors
+    ///
+    /// `NotFinite`.
+    pub fn p_below(&self, bound: f64) -> Result<f64, StatsError> {
+        self.p_beyond(bound - self.centre)
+    }
+
+    /// Where nothing varies any distance at all is beyond doubt.
+    fn p_beyond(&self, distance: f64) -> Result<f64, StatsError> {
         if self.error == 0.0 {
             return Ok(if distance > 0.0 { 0.0 } else { 1.0 });
         }
@@ -142,6 +155,8 @@ mod tests {
         assert_eq!(student_interval(&[1.0, 2.0], 1.0), Err(StatsError::BadArgument));
         assert_eq!(student_interval(&[f64::MAX, -f64::MAX], 0.05), Err(StatsError::NotFinite));
         let still = Student::welch(&[1.0; 3], &[1.0; 3]).unwrap();
-        assert_eq!((still.estimate(), still.p_above(0.0)), (0.0, Ok(1.0)));
+        assert_eq!(still.estimate(), 0.0);
+        assert_eq!((still.p_above(0.0), still.p_below(0.0)), (Ok(1.0), Ok(1.0)));
+        assert_eq!((still.p_above(-0.1), still.p_below(-0.1)), (Ok(0.0), Ok(1.0)));
     }
 }
