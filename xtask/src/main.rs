@@ -58,6 +58,9 @@ enum Task {
         /// Boots of each
         #[arg(long, default_value_t = 5)]
         boots: usize,
+        /// Simulated runs a row of the method's table
+        #[arg(long, default_value_t = 10_000)]
+        campaigns: usize,
     },
 }
 
@@ -65,6 +68,8 @@ enum Task {
 enum Bench {
     /// From start to the first sample, beside virtme-ng running `uname -r`
     Boot,
+    /// The table of how timed runs are decided, simulated, beside what it must come to
+    Method,
 }
 
 fn main() -> ExitCode {
@@ -84,6 +89,7 @@ fn run(task: Task) -> Result<()> {
         Task::Build { .. } => build::build(Profile::Release),
         Task::Demo => demo::demo(),
         Task::Test { all } => test::test(all),
-        Task::Bench { what: Bench::Boot, boots } => bench::boot(boots),
+        Task::Bench { what: Bench::Boot, boots, .. } => bench::boot(boots),
+        Task::Bench { what: Bench::Method, campaigns, .. } => bench::method(campaigns),
     }
 }

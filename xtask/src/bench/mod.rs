@@ -9,6 +9,8 @@ use anyhow::Result;
 use self::summary::Summary;
 use crate::build::{self, Profile};
 use crate::setup::{self, Purpose};
+use crate::shell::Tool;
+use crate::workspace;
 
 /// Boots kduel's 6.1 guest and virtme-ng's in turn, `boots` times each, two vCPUs, both emulated,
 /// and compares the times to the first sample and to the answer of `uname -r`.
@@ -34,6 +36,24 @@ pub fn boot(boots: usize) -> Result<()> {
     }
     show(&Summary::of(&ours)?, &Summary::of(&theirs)?);
     Ok(())
+}
+
+/// Simulates the table of the method with so many campaigns a row. An error if it is not met.
+pub fn method(campaigns: usize) -> Result<()> {
+    Tool::cargo()
+        .args([
+            "run",
+            "--quiet",
+            "--release",
+            "--package",
+            "kduel-stats",
+            "--example",
+            "method",
+            "--",
+        ])
+        .arg(campaigns.to_string())
+        .in_folder(&workspace::root())
+        .run()
 }
 
 #[expect(clippy::print_stdout, reason = "this is the result")]
