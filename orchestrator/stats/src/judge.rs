@@ -34,9 +34,9 @@ impl Rule {
         Self { statistic: Statistic::SignedRank, looks: Looks::up_to(pairs) }
     }
 
-    /// One look at six pairs with Student's t.
-    pub fn quick() -> Self {
-        Self { statistic: Statistic::PairedT, looks: Looks::quick() }
+    /// One look at `pairs` pairs, usually [`crate::QUICK_PAIRS`], with Student's t.
+    pub fn quick(pairs: usize) -> Self {
+        Self { statistic: Statistic::PairedT, looks: Looks::once(pairs) }
     }
 
     /// A confidence sequence, looked at after every pair up to `pairs`.
@@ -58,26 +58,32 @@ impl Rule {
 ///
 /// `ended`: no more blocks will come, for a reason that is not in the values.
 pub fn judge(series: &[Series], rule: &Rule, ended: bool) -> Vec<Finding> {
+    judge_each(&series.iter().map(|series| (series, rule)).collect::<Vec<_>>(), ended)
+}
+
+/// As [`judge`], where the rules differ: one experiment of the run has more pairs than another.
+pub fn judge_each(series: &[(&Series, &Rule)], ended: bool) -> Vec<Finding> {
     let seen: Vec<Result<Seen, StatsError>> =
-        series.iter().map(|series| Seen::of(series, rule, ended)).collect();
+        series.iter().map(|(series, rule)| Seen::of(series, rule, ended)).collect();
     let mut findings: Vec<Option<Finding>> = vec![None; series.len()];
     for primary in [true, false] {
         let members: Vec<usize> =
-            (0..series.len()).filter(|index| series[*index].primary == primary).collect();
+            (0..series.len()).filter(|index| series[*index].0.primary == primary).collect();
         let p = |of: fn(&Seen) -> f64| -> Vec<f64> {
             members.iter().map(|index| seen[*index].as_ref().map_or(1.0, of)).collect()
         };
         let differences = Family::of(&p(|seen| seen.difference.over_looks));
         let equivalences = Family::of(&p(|seen| seen.equivalence.over_looks));
         for (place, index) in members.iter().enumerate() {
-            let own = (differences.share(place), equivalences.share(place));
+            let shares = (differences.share(place), equivalences.share(place));
+            let (series, rule) = series[*index];
             findings[*index] = Some(match &seen[*index] {
                 Ok(seen) => seen
-                    .finding(&series[*index], rule, own, members.len())
+                    .finding(series, rule, shares, members.len())
                     .unwrap_or_else(|error| Finding::invalid(error, seen.pairs, seen.look)),
                 Err(error) => {
-                    let look = rule.looks.taken(series[*index].pairs.len(), ended).last().copied();
-                    Finding::invalid(*error, series[*index].pairs.iter().flatten().count(), look)
+                    let look = rule.looks.taken(series.pairs.len(), ended).last().copied();
+                    Finding::invalid(*error, series.pairs.iter().flatten().count(), look)
                 }
             });
         }

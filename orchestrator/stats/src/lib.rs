@@ -40,7 +40,7 @@ pub use family::benjamini_hochberg;
 pub use fisher::{fisher_difference, fisher_more_failures};
 pub use geometric::{GeometricMean, geometric_mean};
 pub use interval::Interval;
-pub use judge::{Rule, Series, judge};
+pub use judge::{Rule, Series, judge, judge_each};
 pub use looks::{ALPHA, Look, Looks, QUICK_PAIRS};
 pub use margin::Margin;
 pub use mixture::Mixture;

@@ -38,9 +38,9 @@ impl Looks {
         Self::up_to(PLANNED[PLANNED.len() - 1].0)
     }
 
-    /// One look at six pairs.
-    pub fn quick() -> Self {
-        Self(vec![Look { pairs: QUICK_PAIRS, alpha: ALPHA, total: ALPHA }])
+    /// One look at `pairs` pairs.
+    pub fn once(pairs: usize) -> Self {
+        Self(vec![Look { pairs, alpha: ALPHA, total: ALPHA }])
     }
 
     /// The planned looks but the last that come before `pairs`, and one at `pairs` that spends what
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn planned_looks_are_those_of_the_method() {
         assert_eq!(shown(Looks::planned().all()), PLANNED);
-        assert_eq!(shown(Looks::quick().all()), [(6, 0.05)]);
+        assert_eq!(shown(Looks::once(QUICK_PAIRS).all()), [(6, 0.05)]);
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn student_and_welch_hold_for_normal_noise() {
 
 #[test]
 fn a_quick_run_has_five_percent() {
-    let found = alarms(Noise::Normal(0.02), MODES[0].1, &Rule::quick(), 1);
+    let found = alarms(Noise::Normal(0.02), MODES[0].1, &Rule::quick(6), 1);
     assert!((found - 0.05).abs() <= band(0.05), "{found}");
 }
 

@@ -25,7 +25,7 @@ fn judged(differences: &[f64], rule: &Rule, ended: bool) -> Finding {
 fn rules() -> Vec<Rule> {
     let planned = ALL.map(|statistic| Rule { statistic, looks: Looks::planned() });
     let mut rules = planned.to_vec();
-    rules.extend([Rule::quick(), Rule::anytime(30), Rule::planned(8)]);
+    rules.extend([Rule::quick(6), Rule::anytime(30), Rule::planned(8)]);
     rules
 }
 
