@@ -97,7 +97,7 @@ pub struct RunArgs {
     #[arg(long, value_enum)]
     pub measure: Option<MeasureArg>,
 
-    /// Boots of every side.
+    /// Most boots of every side; 30 if absent. A run ends at the look that decides it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub pairs: Option<u32>,
 

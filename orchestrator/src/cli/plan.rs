@@ -2,8 +2,9 @@
 
 use kduel_protocol::{Knobs, Monitor, Topology, TrialSpec};
 
+use crate::analyse::looks_at;
 use crate::boot::Accel;
-use crate::plan::{Block, Plan, PlannedExperiment, PlannedSide, cost, series_label};
+use crate::plan::{Block, Measure, Plan, PlannedExperiment, PlannedSide, cost, series_label};
 use crate::text::{count, escape};
 use crate::units;
 
@@ -28,19 +29,25 @@ pub fn render(plan: &Plan, accel: Accel, command_line: CommandLineOf<'_>) -> Str
         out += "quick: one look at the end, with Student's t\n";
     }
     for experiment in &plan.experiments {
-        out += &render_experiment(experiment, accel, command_line);
+        let looks = match plan.measure {
+            Measure::Time => looks_at(plan, experiment),
+            Measure::Instructions => Vec::new(),
+        };
+        out += &render_experiment(experiment, &looks, accel, command_line);
     }
     out
 }
 
 fn render_experiment(
     experiment: &PlannedExperiment,
+    looks: &[usize],
     accel: Accel,
     command_line: CommandLineOf<'_>,
 ) -> String {
     let cost = cost::of_experiment(experiment, accel);
+    let most = if looks.len() > 1 { "up to " } else { "" };
     let mut out = format!(
-        "\nexperiment {}: {}, {}, about {}\n",
+        "\nexperiment {}: {most}{}, {}, about {}\n",
         experiment.name,
         count(experiment.blocks.len(), "pair"),
         count(cost.boots, "guest"),
@@ -55,6 +62,11 @@ fn render_experiment(
     }
     if experiment.monitors.contains(&Monitor::Vmstat) {
         out += "  monitors  vmstat\n";
+    }
+    if looks.len() > 1 {
+        let at: Vec<String> = looks.iter().map(ToString::to_string).collect();
+        let at = at.join(", ");
+        out += &format!("  looks     at {at} pairs; ends at the first that decides every series\n");
     }
     out += &section("order", schedule(experiment));
     let lines = experiment.sides.iter().map(|side| {

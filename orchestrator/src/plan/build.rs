@@ -1,11 +1,11 @@
 use super::{Measure, PLAN_FORMAT, Patience, Plan, PlannedExperiment, exact, matrix, schedule};
 use crate::config::{Experiment, Loaded};
 
-/// Boots of every side if nothing is written.
-pub const DEFAULT_PAIRS: usize = 8;
+/// Most boots of every side if nothing is written: those of the last planned look.
+pub const DEFAULT_PAIRS: usize = 30;
 
 /// Boots of every side with `quick`.
-pub const QUICK_PAIRS: usize = 6;
+pub const QUICK_PAIRS: usize = kduel_stats::QUICK_PAIRS;
 
 /// Decides everything that a run will do.
 pub fn build(loaded: &Loaded, seed: u64) -> Plan {

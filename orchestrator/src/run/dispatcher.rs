@@ -80,6 +80,10 @@ impl Dispatcher<'_> {
     ) -> Result<(), CutShort> {
         self.tell_beginning(experiment, records);
         for block in &experiment.blocks {
+            if analyse::is_decided(self.plan, experiment, records, block.index) {
+                self.tell_decided(experiment, block.index);
+                break;
+            }
             let states = SideState::of(experiment, records);
             if let Some(failure) = SideState::hopeless(experiment, &states) {
                 (self.listener)(RunEvent::Note(failure));
@@ -223,6 +227,13 @@ impl Dispatcher<'_> {
             accel: self.accel,
             architecture: self.backend.architecture(),
         })
+    }
+
+    fn tell_decided(&self, experiment: &PlannedExperiment, blocks: usize) {
+        let (name, most) = (&experiment.name, experiment.blocks.len());
+        (self.listener)(RunEvent::Note(format!(
+            "{name}: decided after {blocks} of up to {most} pairs, no further boots"
+        )));
     }
 
     fn tell_beginning(&self, experiment: &PlannedExperiment, records: &[BootRecord]) {
