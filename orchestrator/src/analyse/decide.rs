@@ -1,7 +1,7 @@
 use kduel_protocol::Better;
-use kduel_stats::{Downgrade, Finding, Interval, Looks, Rule, Series, Statistic, judge_each};
+use kduel_stats::{Downgrade, Finding, Interval, Looks, Rule, Series, judge_each};
 
-use crate::plan::{Plan, PlannedExperiment};
+use crate::plan::{Plan, PlannedExperiment, Statistic};
 
 use super::{Comparison, Verdict, reason};
 
@@ -20,9 +20,13 @@ pub(super) struct Open {
 /// How the series of `experiment` are decided, fixed by its plan.
 pub(super) fn rule(plan: &Plan, experiment: &PlannedExperiment) -> Rule {
     let pairs = experiment.blocks.len();
-    match plan.quick {
-        true => Rule::quick(pairs),
-        false => Rule { statistic: Statistic::SignedRank, looks: Looks::up_to(pairs) },
+    let planned = |statistic| Rule { statistic, looks: Looks::up_to(pairs) };
+    match plan.statistic {
+        _ if plan.quick => Rule::quick(pairs),
+        Statistic::SignedRank => planned(kduel_stats::Statistic::SignedRank),
+        Statistic::T => planned(kduel_stats::Statistic::PairedT),
+        Statistic::Welch => planned(kduel_stats::Statistic::Welch),
+        Statistic::Anytime => Rule::anytime(pairs),
     }
 }
 

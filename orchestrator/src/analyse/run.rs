@@ -4,7 +4,7 @@ use crate::boot::Accel;
 use crate::collect::BootRecord;
 use crate::exit_code;
 use crate::fault::Fault;
-use crate::plan::{Measure, Plan, PlannedExperiment};
+use crate::plan::{Measure, Plan, PlannedExperiment, Statistic};
 
 use super::decide::{judge_all, rule};
 use super::distribution::distributions;
@@ -139,18 +139,31 @@ fn basis(plan: &Plan, comparisons: usize) -> String {
              pairs of boots (so not quite a ratio of values), interval Student's t at 95 %{wider}"
         );
     }
+    let (change, interval) = match plan.statistic {
+        Statistic::SignedRank => {
+            ("the Hodges-Lehmann estimate over pairs of boots", "exact Wilcoxon signed-rank")
+        }
+        Statistic::T => ("the mean of the logarithms over pairs of boots", "Student's t"),
+        Statistic::Welch => ("the difference of the boots' mean logarithms", "Welch's t"),
+        Statistic::Anytime => {
+            ("the mean of the logarithms over pairs of boots", "t-mixture confidence sequence")
+        }
+    };
     let (looks, level) = match looks(plan) {
         Some(looks) => (looks, "at least 95 % over all looks"),
         None => ("one look".to_owned(), "at least 95 %"),
     };
     format!(
-        "{looks}; value is the median of the boots, change the Hodges-Lehmann estimate over pairs of \
-         boots (so not quite a ratio of values), interval exact Wilcoxon signed-rank, {level}{wider}"
+        "{looks}; value is the median of the boots, change {change} (so not quite a ratio of \
+         values), interval {interval}, {level}{wider}"
     )
 }
 
 /// When the run was or would have been looked at, if more than once.
 fn looks(plan: &Plan) -> Option<String> {
+    if plan.statistic == Statistic::Anytime {
+        return Some("looks after every pair".to_owned());
+    }
     let each = plan.experiments.iter().map(|experiment| looks_at(plan, experiment));
     let longest = each.max_by_key(|looks| looks.last().copied())?;
     let at: Vec<String> = longest.iter().map(ToString::to_string).collect();

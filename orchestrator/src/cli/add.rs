@@ -93,7 +93,7 @@ pub fn run(args: &AddArgs, environment: &Environment) -> Result<u8, CliError> {
         folder,
         records: stored.records,
     };
-    let end = carry_out(&mut prepared, &watcher);
+    let end = carry_out(&mut prepared, None, &watcher);
     watcher.finish();
     let options = RunOptions { json: args.json, ..RunOptions::default() };
     conclude(&options, &prepared, end?)

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use super::args::{FailOn, RUN_EXAMPLES, RunArgs, RunOptions};
 use super::prepare::{Prepared, prepare};
@@ -10,6 +11,7 @@ use super::talk::tell;
 use super::watch::{WatchOptions, Watcher};
 use super::{CliError, logging, report, signals};
 use crate::analyse::{Analysis, Verdict};
+use crate::clock::Deadline;
 use crate::collect::{BootRecord, RunFolder, StoredRun, samples_jsonl};
 use crate::config::Environment;
 use crate::exit_code;
@@ -44,7 +46,8 @@ pub fn run(command: &RunCommand, environment: &Environment) -> Result<u8, CliErr
         let log = prepared.folder.path().join("log.jsonl");
         logging::start(&log, environment.log.as_deref(), super::colour(environment))?;
         watcher.say(&format!("run {}", prepared.folder.id()));
-        let end = carry_out(&mut prepared, &watcher)?;
+        let budget = options.budget.map(|seconds| Duration::from_secs(seconds.into()));
+        let end = carry_out(&mut prepared, budget, &watcher)?;
         Ok((prepared, end))
     });
     watcher.finish();
@@ -54,6 +57,7 @@ pub fn run(command: &RunCommand, environment: &Environment) -> Result<u8, CliErr
 
 pub(super) fn carry_out(
     prepared: &mut Prepared,
+    budget: Option<Duration>,
     watcher: &Arc<Watcher>,
 ) -> Result<RunEnd, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -65,6 +69,7 @@ pub(super) fn carry_out(
         backend: &prepared.backend,
         listener: watcher.listener(),
         stop: stop.clone(),
+        budget: budget.map(Deadline::after),
     };
     let run = prepared.folder.id().0;
     let exact = prepared.exact.as_ref().map(|rig| ExactDispatcher {

@@ -46,6 +46,7 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
         measure: Measure::Time,
         seed: 7,
         quick: false,
+        statistic: crate::plan::Statistic::default(),
         aa: false,
         experiments: vec![experiment],
     }

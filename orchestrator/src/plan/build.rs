@@ -1,4 +1,6 @@
-use super::{Measure, PLAN_FORMAT, Patience, Plan, PlannedExperiment, exact, matrix, schedule};
+use super::{
+    Measure, PLAN_FORMAT, Patience, Plan, PlannedExperiment, Statistic, exact, matrix, schedule,
+};
 use crate::config::{Experiment, Loaded};
 
 /// Most boots of every side if nothing is written: those of the last planned look.
@@ -14,6 +16,7 @@ pub fn build(loaded: &Loaded, seed: u64) -> Plan {
         measure: loaded.measure(),
         seed,
         quick: loaded.quick(),
+        statistic: Statistic::default(),
         aa: loaded.aa(),
         experiments: loaded.experiments.iter().map(|each| experiment(each, seed)).collect(),
     }
