@@ -85,6 +85,14 @@ fn a_run_ends_at_the_look_that_decides_it() {
 }
 
 #[test]
+fn a_budget_ends_a_run_between_two_pairs() {
+    let more = ["--pairs", "1000", "--budget", "1s"];
+    let said = looked_at(NOISY, &more).ends_with(0).tells(&["the budget is used up after"]);
+    assert!(parsed(&said)["comparisons"][0]["pairs"].as_u64() < Some(1000), "{said}");
+    assert_eq!(parsed(&said)["verdict"], "inconclusive");
+}
+
+#[test]
 fn statistics_of_timed_runs_mean_nothing_to_exact_ones() {
     let more = ["--measure", "instructions", "--anytime"];
     looked_at(SLOWER, &more).ends_with(2).tells(&["belong to timed runs"]);

@@ -237,7 +237,7 @@ impl Dispatcher<'_> {
         })
     }
 
-    /// By the boots so far; the first block is begun on any budget.
+    /// By the boots so far.
     fn is_beyond_budget(&self, experiment: &PlannedExperiment, records: &[BootRecord]) -> bool {
         let Some(budget) = self.budget else { return false };
         let took: Vec<u64> = records
@@ -247,7 +247,7 @@ impl Dispatcher<'_> {
             .collect();
         let boots = took.len().max(1) as u64;
         let block = took.iter().sum::<u64>() / boots * experiment.sides.len() as u64;
-        budget.left() < Duration::from_millis(block)
+        budget.passed() || budget.left() < Duration::from_millis(block)
     }
 
     fn tell_budget(&self, experiment: &PlannedExperiment, blocks: usize) {

@@ -38,10 +38,12 @@ pub fn fisher_difference(a: u64, a_of: u64, b: u64, b_of: u64) -> Result<f64, St
     }
     let table =
         Hypergeometric::new(a_of + b_of, a + b, a_of).map_err(|_| StatsError::BadArgument)?;
+    // By logarithms: the binomials of a thousand boots are beyond any number.
+    let probability = |x| table.ln_pmf(x).exp();
     // Tables that are equally likely may differ in their last digits.
-    let limit = table.pmf(a) * (1.0 + 1e-7);
+    let limit = probability(a) * (1.0 + 1e-7);
     let possible = (a + b).saturating_sub(b_of)..=(a + b).min(a_of);
-    Ok(possible.map(|x| table.pmf(x)).filter(|p| *p <= limit).sum::<f64>().min(1.0))
+    Ok(possible.map(probability).filter(|p| *p <= limit).sum::<f64>().min(1.0))
 }
 
 #[cfg(test)]
@@ -78,6 +80,14 @@ mod tests {
         let unequal = fisher_difference(5, 6, 1, 9).unwrap();
         assert!((unequal - rare / all).abs() < 1e-9, "{unequal}");
         assert_eq!(fisher_difference(5, 4, 0, 4), Err(StatsError::BadArgument));
+    }
+
+    #[test]
+    fn a_thousand_boots_are_not_too_many() {
+        let p = |a, b| fisher_difference(a, 1000, b, 1000).unwrap();
+        assert!((p(0, 0) - 1.0).abs() < 1e-9, "{}", p(0, 0));
+        assert!((p(50, 50) - 1.0).abs() < 1e-9, "{}", p(50, 50));
+        assert!(p(0, 10) < 0.01 && p(0, 10) > 0.0005, "{}", p(0, 10));
     }
 
     #[test]
