@@ -48,7 +48,7 @@ fn an_adhoc_comparison_becomes_a_plan() {
     assert_eq!(experiment.name, "adhoc");
     let sides: Vec<&str> = experiment.sides.iter().map(|side| side.name.as_str()).collect();
     assert_eq!(sides, ["a", "b"]);
-    assert_eq!(experiment.blocks.len(), 8);
+    assert_eq!(experiment.blocks.len(), 30);
     let labels: Vec<String> = experiment.trials.iter().map(series_label).collect();
     assert_eq!(labels[..3], ["fork-exit", "syscall call=getppid", "syscall call=read-1"]);
     assert_eq!(labels.len(), 8);

@@ -62,6 +62,42 @@ fn a_metric_that_one_side_lacks_is_invalid_for_it_alone() {
     Said::by(&mut sandbox.fake(all, &run)).ends_with(69).reports(&["verdict: invalid"]);
 }
 
+/// Not quick, so that there are looks.
+fn looked_at(script: &str, more: &[&str]) -> Said {
+    let sandbox = Sandbox::new();
+    Said::by(sandbox.fake(script, &AD_HOC).args(["--seed", "7", "--json"]).args(more))
+}
+
+#[test]
+fn a_run_ends_at_the_look_that_decides_it() {
+    let said = looked_at(SLOWER, &[]).ends_with(1).tells(&["decided after 8 of up to 30 pairs"]);
+    assert_eq!(parsed(&said)["comparisons"][0]["pairs"], 8);
+    let said = looked_at(NOISY, &["--pairs", "12"]).ends_with(0);
+    assert_eq!(parsed(&said)["comparisons"][0]["pairs"], 12);
+    assert!(!said.stderr.contains("decided after"), "{said}");
+    let said = looked_at(SLOWER, &["--anytime"]).ends_with(1).tells(&["of up to 30 pairs"]);
+    assert!(parsed(&said)["comparisons"][0]["pairs"].as_u64() < Some(12), "{said}");
+    for stat in ["t", "welch"] {
+        let said = looked_at(SLOWER, &["--stat", stat]).ends_with(1);
+        assert_eq!(parsed(&said)["comparisons"][0]["pairs"], 8);
+        assert!(parsed(&said)["basis"].as_str().is_some_and(|b| b.contains("'s t")), "{said}");
+    }
+}
+
+#[test]
+fn a_budget_ends_a_run_between_two_pairs() {
+    let more = ["--pairs", "1000", "--budget", "1s"];
+    let said = looked_at(NOISY, &more).ends_with(0).tells(&["the budget is used up after"]);
+    assert!(parsed(&said)["comparisons"][0]["pairs"].as_u64() < Some(1000), "{said}");
+    assert_eq!(parsed(&said)["verdict"], "inconclusive");
+}
+
+#[test]
+fn statistics_of_timed_runs_mean_nothing_to_exact_ones() {
+    let more = ["--measure", "instructions", "--anytime"];
+    looked_at(SLOWER, &more).ends_with(2).tells(&["belong to timed runs"]);
+}
+
 fn parsed(said: &Said) -> Value {
     serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error} in {said}"))
 }

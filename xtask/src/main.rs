@@ -58,6 +58,9 @@ enum Task {
         /// Boots of each
         #[arg(long, default_value_t = 5)]
         boots: usize,
+        /// Simulated runs a row of the method's table
+        #[arg(long, default_value_t = 10_000)]
+        campaigns: usize,
     },
 }
 
@@ -67,6 +70,8 @@ enum Bench {
     Boot,
     /// What the counting plugin costs in exact runs, and that no digit changes with it
     Plugin,
+    /// The table of how timed runs are decided, simulated, beside what it must come to
+    Method,
 }
 
 fn main() -> ExitCode {
@@ -86,7 +91,8 @@ fn run(task: Task) -> Result<()> {
         Task::Build { .. } => build::build(Profile::Release),
         Task::Demo => demo::demo(),
         Task::Test { all } => test::test(all),
-        Task::Bench { what: Bench::Boot, boots } => bench::boot(boots),
-        Task::Bench { what: Bench::Plugin, boots } => bench::plugin(boots),
+        Task::Bench { what: Bench::Boot, boots, .. } => bench::boot(boots),
+        Task::Bench { what: Bench::Plugin, boots, .. } => bench::plugin(boots),
+        Task::Bench { what: Bench::Method, campaigns, .. } => bench::method(campaigns),
     }
 }

@@ -1,9 +1,11 @@
+use kduel_stats::{Boots, Conditions, Downgrade, Pair, Rule, Series, StatsError, doubts};
+
 use crate::boot::Accel;
 use crate::collect::BootRecord;
-use crate::plan::{Plan, PlannedExperiment, PlannedSide};
+use crate::plan::{Block, Plan, PlannedExperiment, PlannedSide};
 use crate::text::count;
 
-use super::decide::{Answer, Question, decide};
+use super::decide::{Open, better, rule};
 use super::failures::{KernelBoots, fails};
 use super::series::{Metric, Summaries, latest, latest_results, metrics};
 use super::{Comparison, SeriesName, Verdict, default_margin};
@@ -16,9 +18,10 @@ pub(super) fn compare_experiment(
     experiment: &PlannedExperiment,
     records: &[BootRecord],
     mixed: bool,
-) -> Vec<Comparison> {
-    let mut comparisons = Vec::new();
-    let Some((base, candidates)) = experiment.sides.split_first() else { return comparisons };
+) -> Vec<Open> {
+    let mut all = Vec::new();
+    let Some((base, candidates)) = experiment.sides.split_first() else { return all };
+    let rule = rule(plan, experiment);
     let results: Vec<_> = experiment
         .sides
         .iter()
@@ -31,7 +34,7 @@ pub(super) fn compare_experiment(
                 Summaries::of(&latest(records, &experiment.name, &side.name), trial, &metric)
             };
             let base_summaries = summaries(base);
-            for side in candidates {
+            for (index, side) in candidates.iter().enumerate() {
                 let accel = records.first().map_or(Accel::Tcg, |record| record.accel);
                 let pairing = Pairing {
                     base_name: &base.name,
@@ -40,28 +43,33 @@ pub(super) fn compare_experiment(
                     side: &summaries(side),
                     metric: &metric,
                     margin: default_margin(accel, &trial.workload, &metric.name),
-                    quick: plan.quick,
+                    base_first: base_first(experiment, index + 1),
                 };
                 let series = SeriesName {
                     experiment: experiment.name.clone(),
                     workload: series_label(trial),
                     metric: metric.name.clone(),
                 };
-                let mut comparison = pairing.compare(series);
-                if mixed {
-                    comparison.verdict = Verdict::Invalid;
-                    comparison.reason = "accelerators were mixed".into();
-                }
                 let kernel = KernelBoots::of(&experiment.name, &side.name, records);
-                if let Some(why) = fails(&kernel, &base_kernel) {
-                    comparison.verdict = Verdict::Fails;
-                    comparison.reason = why;
-                }
-                comparisons.push(comparison);
+                let overruled = match fails(&kernel, &base_kernel) {
+                    Some(why) => Some((Verdict::Fails, why)),
+                    None if mixed => Some((Verdict::Invalid, "accelerators were mixed".into())),
+                    None => None,
+                };
+                all.push(pairing.open(series, rule.clone(), overruled));
             }
         }
     }
-    comparisons
+    all
+}
+
+/// Whether the base boots before the side at place `side`, block by block.
+fn base_first(experiment: &PlannedExperiment, side: usize) -> Vec<bool> {
+    let before = |block: &Block| {
+        let place = |side| block.order.iter().position(|other| *other == side);
+        place(0) < place(side)
+    };
+    experiment.blocks.iter().map(before).collect()
 }
 
 /// One candidate and its base, for one series.
@@ -72,18 +80,15 @@ struct Pairing<'a> {
     side: &'a Summaries,
     metric: &'a Metric,
     margin: f64,
-    quick: bool,
+    base_first: Vec<bool>,
 }
 
 impl Pairing<'_> {
-    fn compare(&self, series: SeriesName) -> Comparison {
-        let differences: Vec<f64> = self
-            .side
-            .valid
-            .iter()
-            .filter_map(|(block, value)| Some(value - self.base.valid.get(block)?))
-            .collect();
-        let mut comparison = Comparison {
+    /// `overruled`: what no number stands against.
+    fn open(&self, series: SeriesName, rule: Rule, overruled: Option<(Verdict, String)>) -> Open {
+        let pairs = self.pairs();
+        let valid = self.side.valid.keys().filter(|b| self.base.valid.contains_key(b)).count();
+        let comparison = Comparison {
             series,
             side: self.side_name.to_owned(),
             unit: self.metric.unit.clone(),
@@ -96,49 +101,70 @@ impl Pairing<'_> {
             high: None,
             confidence: None,
             margin: self.margin,
-            pairs: differences.len(),
-            dropped: self.ended() - differences.len(),
+            pairs: valid,
+            dropped: self.ended() - valid,
             verdict: Verdict::Invalid,
             reason: String::new(),
             exact: None,
         };
-        match self.obstacle(&differences) {
-            Some(reason) => comparison.reason = reason,
-            None => self.fill(&mut comparison, &differences),
-        }
-        comparison
-    }
-
-    /// Blocks whose pair is over: both boots ended, or one of them in a way that spoils the pair. A
-    /// good boot that still waits for its other half is not lost.
-    fn ended(&self) -> usize {
-        let sides = [self.base, self.side];
-        let blocks = self.base.boots.union(&self.side.boots);
-        blocks
-            .filter(|block| {
-                sides.iter().all(|side| side.boots.contains(block))
-                    || !sides.iter().any(|side| side.valid.contains_key(block))
-            })
-            .count()
-    }
-
-    fn fill(&self, comparison: &mut Comparison, differences: &[f64]) {
-        let (better, margin, quick) = (self.metric.better, self.margin, self.quick);
-        match decide(&Question { differences, better, margin, quick }) {
-            Ok(Answer { estimate, interval, verdict, reason }) => {
-                comparison.change = Some(estimate.exp_m1());
-                comparison.low = interval.map(|interval| interval.low.exp_m1());
-                comparison.high = interval.map(|interval| interval.high.exp_m1());
-                comparison.confidence = interval.map(|interval| interval.confidence);
-                comparison.verdict = verdict;
-                comparison.reason = reason;
+        let mut open = Open { comparison, series: None, rule, doubts: Vec::new(), overruled };
+        match (self.obstacle(valid), self.doubts(&pairs)) {
+            (Some(reason), _) => open.comparison.reason = reason,
+            (None, Err(error)) => open.comparison.reason = error.to_string(),
+            (None, Ok(doubts)) => {
+                open.doubts = doubts;
+                open.series = Some(Series {
+                    pairs,
+                    delta: self.margin.ln_1p(),
+                    better: better(self.metric.better),
+                    primary: self.metric.primary,
+                });
             }
-            Err(error) => comparison.reason = error.to_string(),
         }
+        open
+    }
+
+    /// Of the blocks that are over, up to the first that is not.
+    fn pairs(&self) -> Vec<Option<Pair>> {
+        let of = |block: usize| {
+            let base = self.base.valid.get(&block)?;
+            let side = self.side.valid.get(&block)?;
+            Some(Pair { base: *base, side: *side, base_first: self.base_first[block] })
+        };
+        (0..self.base_first.len()).take_while(|block| self.is_over(*block)).map(of).collect()
+    }
+
+    /// Whether both boots of a block ended, or one of them in a way that spoils the pair. A good boot
+    /// that still waits for its other half is not lost.
+    fn is_over(&self, block: usize) -> bool {
+        let sides = [self.base, self.side];
+        let ended = |side: &&Summaries| side.boots.contains(&block);
+        let valid = |side: &&Summaries| side.valid.contains_key(&block);
+        sides.iter().all(ended) || (sides.iter().any(ended) && !sides.iter().any(valid))
+    }
+
+    fn ended(&self) -> usize {
+        let blocks = self.base.boots.union(&self.side.boots);
+        blocks.filter(|block| self.is_over(**block)).count()
+    }
+
+    fn doubts(&self, pairs: &[Option<Pair>]) -> Result<Vec<Downgrade>, StatsError> {
+        let boots = |side: &Summaries| Boots {
+            lost: (side.boots.len() - side.valid.len()) as u64,
+            all: side.boots.len() as u64,
+        };
+        doubts(&Conditions {
+            pairs,
+            delta: self.margin.ln_1p(),
+            sentinels: &[],
+            base: boots(self.base),
+            side: boots(self.side),
+            undeclared: false,
+        })
     }
 
     /// Why there is nothing to decide.
-    fn obstacle(&self, differences: &[f64]) -> Option<String> {
+    fn obstacle(&self, valid: usize) -> Option<String> {
         let sides = [(self.base_name, self.base), (self.side_name, self.side)];
         for (name, summaries) in sides {
             if let Some(why) = &summaries.broken {
@@ -155,7 +181,7 @@ impl Pairing<'_> {
                 self.metric.name
             ));
         }
-        differences.is_empty().then(|| no_pair(&sides))
+        (valid == 0).then(|| no_pair(&sides))
     }
 }
 

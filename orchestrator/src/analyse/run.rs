@@ -4,8 +4,9 @@ use crate::boot::Accel;
 use crate::collect::BootRecord;
 use crate::exit_code;
 use crate::fault::Fault;
-use crate::plan::{Measure, Plan};
+use crate::plan::{Measure, Plan, PlannedExperiment, Statistic};
 
+use super::decide::{judge_all, rule};
 use super::distribution::distributions;
 use super::exact::{compare_exact, not_exact};
 use super::pairing::compare_experiment;
@@ -56,7 +57,7 @@ impl Analysis {
 /// is still going on or was cut short; their order does not matter.
 pub fn analyse(plan: &Plan, records: &[BootRecord]) -> Analysis {
     let mixed = records.windows(2).any(|pair| pair[0].accel != pair[1].accel);
-    let mut comparisons = Vec::new();
+    let (mut comparisons, mut open) = (Vec::new(), Vec::new());
     let mut sides = Vec::new();
     let mut warnings = Vec::new();
     if mixed {
@@ -67,16 +68,17 @@ pub fn analyse(plan: &Plan, records: &[BootRecord]) -> Analysis {
             experiment.sides.iter().map(|side| summarise(experiment, side, records)).collect();
         warn(experiment, &summaries, records, &mut warnings);
         sides.extend(summaries);
-        comparisons.extend(match plan.measure {
-            Measure::Time => compare_experiment(plan, experiment, records, mixed),
-            Measure::Instructions => compare_exact(plan, experiment, records),
-        });
+        match plan.measure {
+            Measure::Time => open.extend(compare_experiment(plan, experiment, records, mixed)),
+            Measure::Instructions => comparisons.extend(compare_exact(plan, experiment, records)),
+        }
     }
+    comparisons.extend(judge_all(open));
     if plan.measure == Measure::Instructions {
         warnings.extend(not_exact(plan, records).map(|why| format!("not exact: {why}")));
         warnings.extend(lost(records));
     }
-    let pairs = count_pairs(plan, records);
+    let pairs = count_pairs(plan, records, &comparisons);
     if !records.is_empty() && pairs.done < pairs.planned {
         let PairCount { done, planned } = pairs;
         warnings.push(format!("{done} of {planned} planned pairs of boots are complete"));
@@ -90,7 +92,7 @@ pub fn analyse(plan: &Plan, records: &[BootRecord]) -> Analysis {
     let worst = verdicts(true).min().or_else(|| verdicts(false).min()).unwrap_or(Verdict::Invalid);
     Analysis {
         accel: records.first().map(|record| record.accel),
-        basis: basis(plan).to_owned(),
+        basis: basis(plan, comparisons.len()),
         distributions: distributions(plan, records),
         comparisons,
         sides,
@@ -113,10 +115,10 @@ fn lost(records: &[BootRecord]) -> Vec<String> {
     lost
 }
 
-fn basis(plan: &Plan) -> &'static str {
+fn basis(plan: &Plan, comparisons: usize) -> String {
     let exact = plan.experiments.iter().filter_map(|experiment| experiment.exact.as_ref());
     if plan.measure == Measure::Instructions {
-        return match exact.into_iter().any(|terms| terms.sampled) {
+        let words = match exact.into_iter().any(|terms| terms.sampled) {
             true => {
                 "layouts sampled; value is the mean of the seeds, change the two-sample \
                  Hodges-Lehmann estimate over seeds, interval exact rank sum, at least 95 %"
@@ -126,14 +128,94 @@ fn basis(plan: &Plan) -> &'static str {
                  the same run gives the same bits; it holds for these two binaries in this layout"
             }
         };
+        return words.to_owned();
     }
+    // What stands out among several has to stand out further.
+    let wider =
+        if comparisons > 1 { ", wider where several series are judged at once" } else { "" };
     if plan.quick {
-        "quick, one look; value is the median of the boots, change the mean of the logarithms over \
-         pairs of boots (so not quite a ratio of values), interval Student's t at 95 %"
-    } else {
-        "one look; value is the median of the boots, change the Hodges-Lehmann estimate over pairs of \
-         boots (so not quite a ratio of values), interval exact Wilcoxon signed-rank, at least 95 %"
+        return format!(
+            "quick, one look; value is the median of the boots, change the mean of the logarithms over \
+             pairs of boots (so not quite a ratio of values), interval Student's t at 95 %{wider}"
+        );
     }
+    let (change, interval) = match plan.statistic {
+        Statistic::SignedRank => {
+            ("the Hodges-Lehmann estimate over pairs of boots", "exact Wilcoxon signed-rank")
+        }
+        Statistic::T => ("the mean of the logarithms over pairs of boots", "Student's t"),
+        Statistic::Welch => ("the difference of the boots' mean logarithms", "Welch's t"),
+        Statistic::Anytime => {
+            ("the mean of the logarithms over pairs of boots", "t-mixture confidence sequence")
+        }
+    };
+    let (looks, level) = match looks(plan) {
+        Some(looks) => (looks, "at least 95 % over all looks"),
+        None => ("one look".to_owned(), "at least 95 %"),
+    };
+    format!(
+        "{looks}; value is the median of the boots, change {change} (so not quite a ratio of \
+         values), interval {interval}, {level}{wider}"
+    )
+}
+
+/// When the run was or would have been looked at, if more than once.
+fn looks(plan: &Plan) -> Option<String> {
+    if plan.statistic == Statistic::Anytime {
+        return Some("looks after every pair".to_owned());
+    }
+    let each = plan.experiments.iter().map(|experiment| looks_at(plan, experiment));
+    let longest = each.max_by_key(|looks| looks.last().copied())?;
+    let at: Vec<String> = longest.iter().map(ToString::to_string).collect();
+    match at.split_last() {
+        Some((last, before)) if !before.is_empty() => {
+            Some(format!("looks at {} and {last} pairs", before.join(", ")))
+        }
+        _ => None,
+    }
+}
+
+/// After how many pairs `experiment` of a timed run is looked at.
+pub fn looks_at(plan: &Plan, experiment: &PlannedExperiment) -> Vec<usize> {
+    rule(plan, experiment).looks.all().iter().map(|look| look.pairs).collect()
+}
+
+/// Whether `experiment` may end after its first `blocks` blocks: it is time for a look, and that look
+/// leaves no primary series open.
+pub fn is_decided(
+    plan: &Plan,
+    experiment: &PlannedExperiment,
+    records: &[BootRecord],
+    blocks: usize,
+) -> bool {
+    is_look(plan, experiment, blocks) && is_settled(experiment, &analyse(plan, records).comparisons)
+}
+
+fn is_look(plan: &Plan, experiment: &PlannedExperiment, blocks: usize) -> bool {
+    looks_at(plan, experiment).contains(&blocks)
+}
+
+fn is_settled(experiment: &PlannedExperiment, comparisons: &[Comparison]) -> bool {
+    let mut primary = comparisons
+        .iter()
+        .filter(|c| c.primary && c.series.experiment == experiment.name)
+        .peekable();
+    primary.peek().is_some() && primary.all(|c| c.verdict != Verdict::Inconclusive)
+}
+
+/// Blocks that `experiment` takes: all of its plan's, unless a look ended it before.
+fn blocks_needed(
+    plan: &Plan,
+    experiment: &PlannedExperiment,
+    records: &[BootRecord],
+    comparisons: &[Comparison],
+) -> usize {
+    let own = records.iter().filter(|record| record.experiment == experiment.name);
+    let begun = own.map(|record| record.block + 1).max().unwrap_or(0);
+    let ended = plan.measure == Measure::Time
+        && is_look(plan, experiment, begun)
+        && is_settled(experiment, comparisons);
+    if ended { begun } else { experiment.blocks.len() }
 }
 
 /// Pairs of a run, over all experiments and candidates.
@@ -141,18 +223,18 @@ fn basis(plan: &Plan) -> &'static str {
 pub struct PairCount {
     /// Both boots completed.
     pub done: usize,
-    /// In the schedule.
+    /// In the schedule, up to where a look ended it.
     pub planned: usize,
 }
 
-/// Counts the pairs of a run.
-pub fn count_pairs(plan: &Plan, records: &[BootRecord]) -> PairCount {
+/// Counts the pairs of a run, of which `comparisons` is what was found.
+pub fn count_pairs(plan: &Plan, records: &[BootRecord], comparisons: &[Comparison]) -> PairCount {
     let mut pairs = PairCount { done: 0, planned: 0 };
     for experiment in &plan.experiments {
         let Some((base, candidates)) = experiment.sides.split_first() else { continue };
         let base_boots = latest_results(records, &experiment.name, &base.name);
         for side in candidates {
-            pairs.planned += experiment.blocks.len();
+            pairs.planned += blocks_needed(plan, experiment, records, comparisons);
             let boots = latest_results(records, &experiment.name, &side.name);
             pairs.done += boots.keys().filter(|block| base_boots.contains_key(block)).count();
         }

@@ -213,7 +213,11 @@ fn a_boot_that_the_user_stopped_did_not_happen() {
     let stopped = failed("fork", "patched", 7, FailureClass::Interrupted, "Ctrl-C");
     records[15] = stopped.clone();
     let analysis = analyse(&plan(&["base", "patched"], 8), &records);
-    assert_eq!((only(&analysis).pairs, only(&analysis).verdict), (7, Verdict::Regression));
+    // Whoever stops a run must not get a look out of it.
+    assert_eq!((only(&analysis).pairs, only(&analysis).verdict), (7, Verdict::Inconclusive));
+    assert!(only(&analysis).change.is_some() && only(&analysis).low.is_none());
+    let early = analyse(&plan(&["base", "patched"], 7), &records);
+    assert_eq!((only(&early).pairs, only(&early).verdict), (7, Verdict::Regression));
     assert_eq!(only(&analysis).dropped, 0);
     assert!(analysis.sides[1].failures.is_empty());
     assert_eq!(analysis.warnings, ["7 of 8 planned pairs of boots are complete"]);
@@ -252,7 +256,58 @@ fn every_candidate_is_compared_with_the_base() {
     let analysis = analyse(&plan, &records);
     let found: Vec<_> = analysis.comparisons.iter().map(|c| (c.side.as_str(), c.verdict)).collect();
     assert_eq!(found, [("patched", Verdict::Regression), ("dynmods", Verdict::NoChange)]);
-    assert_eq!(count_pairs(&plan, &records), PairCount { done: 16, planned: 16 });
+    let counted = count_pairs(&plan, &records, &analysis.comparisons);
+    assert_eq!(counted, PairCount { done: 16, planned: 16 });
+}
+
+#[test]
+fn a_run_is_over_at_the_look_that_decides_it() {
+    let plan = plan(&["base", "patched"], 30);
+    let experiment = &plan.experiments[0];
+    let decided =
+        |factors: &[f64]| is_decided(&plan, experiment, &pairs("patched", factors), factors.len());
+    assert!(decided(&SLOWER));
+    assert!(!decided(&SLOWER[..7]));
+    // Eight is a look, nine is none.
+    assert!(!decided(&[&SLOWER[..], &[1.15]].concat()));
+    let open = [1.3, 0.8, 1.2, 0.9, 1.1, 0.7, 1.25, 1.0];
+    assert!(!decided(&open));
+    assert!(decided(&[&open[..], &[1.5; 22]].concat()));
+    let analysis = analyse(&plan, &pairs("patched", &SLOWER));
+    assert_eq!((only(&analysis).verdict, only(&analysis).pairs), (Verdict::Regression, 8));
+    assert!(close(only(&analysis).confidence.unwrap(), 1.0 - 2.0 / 256.0));
+    assert!(analysis.warnings.is_empty(), "{:?}", analysis.warnings);
+    assert!(analysis.basis.contains("looks at 8, 12, 20 and 30 pairs"), "{}", analysis.basis);
+    let analysis = analyse(&plan, &pairs("patched", &SLOWER[..7]));
+    assert_eq!(analysis.warnings, ["7 of 30 planned pairs of boots are complete"]);
+}
+
+#[test]
+fn several_series_have_to_show_more_than_one() {
+    // At eight pairs one series of twenty cannot be rare enough.
+    let mut plan = plan(&["base", "patched"], 8);
+    let mut records = pairs("patched", &SLOWER);
+    for id in 1..20 {
+        plan.experiments[0].trials.push(trial(id, "fork-exec"));
+        for record in &mut records {
+            let high = record.side == "patched" && record.block.is_multiple_of(2);
+            let low = record.side == "patched" && !high;
+            let value = if high {
+                1.3
+            } else if low {
+                1.0 / 1.3
+            } else {
+                1.0
+            };
+            let samples =
+                (0..3).map(|i| kduel_protocol::Sample { trial: id, ..sample("time", i, value) });
+            result_mut(record).samples.extend(samples);
+        }
+    }
+    let analysis = analyse(&plan, &records);
+    let first = &analysis.comparisons[0];
+    assert_eq!(first.verdict, Verdict::Inconclusive);
+    assert!(first.reason.contains("as one of"), "{}", first.reason);
 }
 
 #[test]

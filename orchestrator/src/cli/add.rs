@@ -107,7 +107,7 @@ pub fn run(args: &AddArgs, environment: &Environment) -> Result<u8, CliError> {
         folder,
         records: stored.records,
     };
-    let end = carry_out(&mut prepared, &watcher);
+    let end = carry_out(&mut prepared, None, &watcher);
     watcher.finish();
     let options = RunOptions { json: args.json, ..RunOptions::default() };
     conclude(&options, &prepared, end?, environment)
@@ -185,7 +185,7 @@ mod tests {
         let mut plan = plan(&["base", "patched"], 2);
         let side = PlannedSide { name: "newer".into(), ..plan.experiments[0].sides[1].clone() };
         extend(&mut plan, &side).unwrap();
-        assert!(plan.experiments[0].blocks.iter().all(|block| block.order == [0, 1, 2]));
+        assert!(plan.experiments[0].blocks.iter().all(|block| block.order[2..] == [2]));
         assert_eq!(extend(&mut plan, &side).unwrap_err().class, FailureClass::Usage);
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::collect::RunRef;
+use crate::plan::Statistic;
 use crate::units;
 
 /// Examples shown below the help of `run` and `plan`.
@@ -97,7 +98,7 @@ pub struct RunArgs {
     #[arg(long, value_enum)]
     pub measure: Option<MeasureArg>,
 
-    /// Boots of every side.
+    /// Most boots of every side; 30 if absent. A run ends at the look that decides it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub pairs: Option<u32>,
 
@@ -133,6 +134,14 @@ pub struct RunArgs {
     #[arg(long)]
     pub quick: bool,
 
+    /// What a timed run is decided by.
+    #[arg(long, value_enum, value_name = "TEST", conflicts_with = "quick")]
+    pub stat: Option<StatArg>,
+
+    /// Decide by a confidence sequence after every pair, instead of at planned looks.
+    #[arg(long, conflicts_with_all = ["quick", "stat"])]
+    pub anytime: bool,
+
     /// Allow sides that are the same.
     #[arg(long)]
     pub aa: bool,
@@ -163,7 +172,7 @@ pub struct RunArgs {
 }
 
 /// What decides a plan or its folder, and so means nothing to a run that has both.
-const PLAN_FLAGS: [&str; 31] = [
+const PLAN_FLAGS: [&str; 33] = [
     "experiments",
     "file",
     "base",
@@ -190,6 +199,8 @@ const PLAN_FLAGS: [&str; 31] = [
     "shift",
     "chains",
     "quick",
+    "stat",
+    "anytime",
     "aa",
     "seed",
     "command",
@@ -224,6 +235,10 @@ pub struct RunOptions {
     #[arg(long, value_name = "RUN", conflicts_with_all = PLAN_FLAGS)]
     pub resume: Option<RunRef>,
 
+    /// Start no further pair of a timed run once it would end later than this: 20m.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub budget: Option<u32>,
+
     /// Boot every side of an exact run, also those whose result is known.
     #[arg(long)]
     pub no_cache: bool,
@@ -249,6 +264,30 @@ pub enum MeasureArg {
     Time,
     /// Instructions in a deterministic guest.
     Instructions,
+}
+
+/// `--stat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StatArg {
+    /// Hodges-Lehmann and Wilcoxon's signed ranks over pairs: the default.
+    SignedRank,
+    /// Student's t over pairs.
+    T,
+    /// Welch's t over boots, not paired.
+    Welch,
+}
+
+impl RunArgs {
+    /// What a timed run is decided by, if it was said.
+    pub fn statistic(&self) -> Option<Statistic> {
+        match self.stat {
+            _ if self.anytime => Some(Statistic::Anytime),
+            None => None,
+            Some(StatArg::SignedRank) => Some(Statistic::SignedRank),
+            Some(StatArg::T) => Some(Statistic::T),
+            Some(StatArg::Welch) => Some(Statistic::Welch),
+        }
+    }
 }
 
 /// `--accel`.

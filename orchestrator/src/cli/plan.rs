@@ -2,8 +2,11 @@
 
 use kduel_protocol::{Knobs, Monitor, Topology, TrialSpec};
 
+use crate::analyse::looks_at;
 use crate::boot::Accel;
-use crate::plan::{Block, Plan, PlannedExperiment, PlannedSide, cost, series_label};
+use crate::plan::{
+    Block, Measure, Plan, PlannedExperiment, PlannedSide, Statistic, cost, series_label,
+};
 use crate::text::{count, escape};
 use crate::units;
 
@@ -28,19 +31,26 @@ pub fn render(plan: &Plan, accel: Accel, command_line: CommandLineOf<'_>) -> Str
         out += "quick: one look at the end, with Student's t\n";
     }
     for experiment in &plan.experiments {
-        out += &render_experiment(experiment, accel, command_line);
+        let looks = match plan.measure {
+            Measure::Time if plan.statistic == Statistic::Anytime => "after every pair".to_owned(),
+            Measure::Time => looks(&looks_at(plan, experiment)),
+            Measure::Instructions => String::new(),
+        };
+        out += &render_experiment(experiment, &looks, accel, command_line);
     }
     out
 }
 
 fn render_experiment(
     experiment: &PlannedExperiment,
+    looks: &str,
     accel: Accel,
     command_line: CommandLineOf<'_>,
 ) -> String {
     let cost = cost::of_experiment(experiment, accel);
+    let most = if looks.is_empty() { "" } else { "up to " };
     let mut out = format!(
-        "\nexperiment {}: {}, {}, about {}\n",
+        "\nexperiment {}: {most}{}, {}, about {}\n",
         experiment.name,
         count(experiment.blocks.len(), "pair"),
         count(cost.boots, "guest"),
@@ -56,6 +66,9 @@ fn render_experiment(
     if experiment.monitors.contains(&Monitor::Vmstat) {
         out += "  monitors  vmstat\n";
     }
+    if !looks.is_empty() {
+        out += &format!("  looks     {looks}; ends at the first that decides every series\n");
+    }
     out += &section("order", schedule(experiment));
     let lines = experiment.sides.iter().map(|side| {
         let words: Vec<String> =
@@ -63,6 +76,12 @@ fn render_experiment(
         format!("{}: {}", side.name, words.join(" "))
     });
     out + &section("QEMU", lines)
+}
+
+/// When a run may end before its last pair; empty if it may not.
+fn looks(at: &[usize]) -> String {
+    let at: Vec<String> = at.iter().map(ToString::to_string).collect();
+    if at.len() > 1 { format!("at {} pairs", at.join(", ")) } else { String::new() }
 }
 
 /// A titled list, its lines below one another.

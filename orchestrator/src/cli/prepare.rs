@@ -129,7 +129,16 @@ pub(super) fn planned(
     let seed = seed.map_err(|error| {
         Failure::new(FailureClass::HostIo, format!("failed to draw a seed: {error}"))
     })?;
-    let plan = plan::build(&loaded, seed);
+    let mut plan = plan::build(&loaded, seed);
+    if let Some(statistic) = args.statistic() {
+        if plan.measure == Measure::Instructions {
+            let title = "--stat and --anytime belong to timed runs, and this is an exact one";
+            return Err(Failure::new(FailureClass::Usage, title)
+                .hint("leave them out: the same run gives the same bits")
+                .into());
+        }
+        plan.statistic = statistic;
+    }
     Ok((loaded, plan))
 }
 

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use super::args::{FailOn, RUN_EXAMPLES, RunArgs, RunOptions};
 use super::prepare::{Prepared, prepare};
@@ -12,6 +13,7 @@ use super::watch::{WatchOptions, Watcher};
 use super::{CliError, logging, profile, report, signals};
 use crate::analyse::profile::RunProfiles;
 use crate::analyse::{Analysis, Verdict};
+use crate::clock::Deadline;
 use crate::collect::{BootRecord, RunFolder, StoredRun, samples_jsonl};
 use crate::config::Environment;
 use crate::exit_code;
@@ -46,7 +48,8 @@ pub fn run(command: &RunCommand, environment: &Environment) -> Result<u8, CliErr
         let log = prepared.folder.path().join("log.jsonl");
         logging::start(&log, environment.log.as_deref(), super::colour(environment))?;
         watcher.say(&format!("run {}", prepared.folder.id()));
-        let end = carry_out(&mut prepared, &watcher)?;
+        let budget = options.budget.map(|seconds| Duration::from_secs(seconds.into()));
+        let end = carry_out(&mut prepared, budget, &watcher)?;
         Ok((prepared, end))
     });
     watcher.finish();
@@ -56,6 +59,7 @@ pub fn run(command: &RunCommand, environment: &Environment) -> Result<u8, CliErr
 
 pub(super) fn carry_out(
     prepared: &mut Prepared,
+    budget: Option<Duration>,
     watcher: &Arc<Watcher>,
 ) -> Result<RunEnd, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -67,6 +71,7 @@ pub(super) fn carry_out(
         backend: &prepared.backend,
         listener: watcher.listener(),
         stop: stop.clone(),
+        budget: budget.map(Deadline::after),
     };
     let run = prepared.folder.id().0;
     let exact = prepared.exact.as_ref().map(|rig| ExactDispatcher {

@@ -194,11 +194,9 @@ fn row(run: &ListedRun, now: jiff::Timestamp) -> [String; COLUMNS.len()] {
             sides.push(&side.name);
         }
     }
-    let pairs = count_pairs(&stored.plan, &stored.records);
-    let worst = match run.running {
-        true => "running".to_owned(),
-        false => analyse_stored(&stored).worst.words().to_owned(),
-    };
+    let analysis = analyse_stored(&stored);
+    let pairs = count_pairs(&stored.plan, &stored.records, &analysis.comparisons);
+    let worst = if run.running { "running" } else { analysis.worst.words() }.to_owned();
     let pairs = format!("{}/{}", pairs.done, pairs.planned);
     [since, run.id.0.clone(), label, experiments, list(sides), worst, pairs, size]
 }

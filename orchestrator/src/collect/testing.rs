@@ -34,7 +34,7 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
         blocks: (0..pairs)
             .map(|index| Block {
                 index,
-                order: (0..sides.len()).collect(),
+                order: order(sides.len(), index),
                 layout_seed: 1,
                 cpu: None,
             })
@@ -46,9 +46,15 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
         measure: Measure::Time,
         seed: 7,
         quick: false,
+        statistic: crate::plan::Statistic::default(),
         aa: false,
         experiments: vec![experiment],
     }
+}
+
+/// Forwards and backwards in turn.
+fn order(sides: usize, block: usize) -> Vec<usize> {
+    if block.is_multiple_of(2) { (0..sides).collect() } else { (0..sides).rev().collect() }
 }
 
 fn side(name: &str) -> PlannedSide {

@@ -1,11 +1,13 @@
-use super::{Measure, PLAN_FORMAT, Patience, Plan, PlannedExperiment, exact, matrix, schedule};
+use super::{
+    Measure, PLAN_FORMAT, Patience, Plan, PlannedExperiment, Statistic, exact, matrix, schedule,
+};
 use crate::config::{Experiment, Loaded};
 
-/// Boots of every side if nothing is written.
-pub const DEFAULT_PAIRS: usize = 8;
+/// Most boots of every side if nothing is written: those of the last planned look.
+pub const DEFAULT_PAIRS: usize = 30;
 
 /// Boots of every side with `quick`.
-pub const QUICK_PAIRS: usize = 6;
+pub const QUICK_PAIRS: usize = kduel_stats::QUICK_PAIRS;
 
 /// Decides everything that a run will do.
 pub fn build(loaded: &Loaded, seed: u64) -> Plan {
@@ -14,6 +16,7 @@ pub fn build(loaded: &Loaded, seed: u64) -> Plan {
         measure: loaded.measure(),
         seed,
         quick: loaded.quick(),
+        statistic: Statistic::default(),
         aa: loaded.aa(),
         experiments: loaded.experiments.iter().map(|each| experiment(each, seed)).collect(),
     }

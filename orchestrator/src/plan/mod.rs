@@ -30,10 +30,34 @@ pub struct Plan {
     pub seed: u64,
     /// One look at the end with Student's t instead of the rank interval.
     pub quick: bool,
+    /// What a timed run is decided by, unless it is quick.
+    #[serde(default, skip_serializing_if = "Statistic::is_default")]
+    pub statistic: Statistic,
     /// Sides may be the same kernel with the same knobs: an A/A run.
     pub aa: bool,
     /// In order.
     pub experiments: Vec<PlannedExperiment>,
+}
+
+/// What a timed run is decided by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Statistic {
+    /// Ranks of pairs, at planned looks.
+    #[default]
+    SignedRank,
+    /// Student's t over pairs, at planned looks.
+    T,
+    /// Welch's t over boots, at planned looks.
+    Welch,
+    /// A confidence sequence over pairs, looked at after each.
+    Anytime,
+}
+
+impl Statistic {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The format of [`Plan`].

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use super::guest::GuestRecipe;
 use super::progress::SideState;
@@ -10,13 +11,14 @@ use super::trial::{BootEnd, BootLabel, run_boot};
 use super::{Backend, Recorder};
 use crate::analyse;
 use crate::boot::{Accel, Listener, Watch};
-use crate::clock;
+use crate::clock::{self, Deadline};
 use crate::collect::{BootOutcome, BootRecord};
 use crate::config::KernelSpec;
 use crate::event::RunEvent;
 use crate::fault::{Failure, FailureClass, Fault};
 use crate::plan::{Block, Plan, PlannedExperiment, cost, series_label};
 use crate::provision::Kernel;
+use crate::text::count;
 
 /// A boot that the rig spoilt is repeated this often before the run gives up.
 const RIG_RETRIES: u32 = 2;
@@ -35,6 +37,8 @@ pub struct Dispatcher<'a> {
     pub listener: Listener,
     /// Set by the first Ctrl-C.
     pub stop: Arc<AtomicBool>,
+    /// No block begins that would end later.
+    pub budget: Option<Deadline>,
 }
 
 /// How a run ended.
@@ -80,6 +84,14 @@ impl Dispatcher<'_> {
     ) -> Result<(), CutShort> {
         self.tell_beginning(experiment, records);
         for block in &experiment.blocks {
+            if analyse::is_decided(self.plan, experiment, records, block.index) {
+                self.tell_decided(experiment, block.index);
+                break;
+            }
+            if self.is_beyond_budget(experiment, records) {
+                self.tell_budget(experiment, block.index);
+                break;
+            }
             let states = SideState::of(experiment, records);
             if let Some(failure) = SideState::hopeless(experiment, &states) {
                 (self.listener)(RunEvent::Note(failure));
@@ -223,6 +235,34 @@ impl Dispatcher<'_> {
             accel: self.accel,
             architecture: self.backend.architecture(),
         })
+    }
+
+    /// By the boots so far.
+    fn is_beyond_budget(&self, experiment: &PlannedExperiment, records: &[BootRecord]) -> bool {
+        let Some(budget) = self.budget else { return false };
+        let took: Vec<u64> = records
+            .iter()
+            .filter(|record| record.experiment == experiment.name)
+            .map(|record| record.took_ms)
+            .collect();
+        let boots = took.len().max(1) as u64;
+        let block = took.iter().sum::<u64>() / boots * experiment.sides.len() as u64;
+        budget.passed() || budget.left() < Duration::from_millis(block)
+    }
+
+    fn tell_budget(&self, experiment: &PlannedExperiment, blocks: usize) {
+        (self.listener)(RunEvent::Note(format!(
+            "{}: the budget is used up after {}",
+            experiment.name,
+            count(blocks, "pair")
+        )));
+    }
+
+    fn tell_decided(&self, experiment: &PlannedExperiment, blocks: usize) {
+        let (name, most) = (&experiment.name, experiment.blocks.len());
+        (self.listener)(RunEvent::Note(format!(
+            "{name}: decided after {blocks} of up to {most} pairs, no further boots"
+        )));
     }
 
     fn tell_beginning(&self, experiment: &PlannedExperiment, records: &[BootRecord]) {

@@ -55,6 +55,19 @@ impl SignedRank {
         Ok((fitting > 0).then_some(fitting))
     }
 
+    /// The fewest pairs whose widest interval has a confidence of at least 1 - `alpha`: the smallest
+    /// two-sided p is 2/2^n.
+    ///
+    /// # Errors
+    ///
+    /// `BadArgument` unless 0 < alpha < 1.
+    pub fn fewest(alpha: f64) -> Result<usize, StatsError> {
+        check_alpha(alpha)?;
+        // No more halvings than a number above 0 can take.
+        let halved = std::iter::successors(Some(1.0_f64), |p| Some(p / 2.0));
+        Ok(halved.take_while(|p| *p > alpha).count() + 1)
+    }
+
     /// The confidence of the interval from the k-th smallest to the k-th largest Walsh average.
     pub fn confidence(&self, k: usize) -> f64 {
         if k == 0 { 1.0 } else { (1.0 - 2.0 * self.cdf(k - 1)).max(0.0) }
@@ -105,6 +118,11 @@ mod tests {
         assert_eq!(SignedRank::new(5).place(0.05), Ok(None));
         assert_eq!(SignedRank::new(6).place(0.05), Ok(Some(1)));
         assert_eq!(SignedRank::new(6).confidence(1), 1.0 - 2.0 / 64.0);
+        for (alpha, n) in [(0.05, 6), (0.008, 8), (0.0078, 9), (0.5, 2), (0.7, 2)] {
+            assert_eq!(SignedRank::fewest(alpha), Ok(n));
+            assert!(SignedRank::new(n).place(alpha).unwrap().is_some());
+            assert_eq!(SignedRank::new(n - 1).place(alpha), Ok(None));
+        }
     }
 
     #[test]

@@ -26,6 +26,18 @@ pub fn log_mean(values: &[f64]) -> Result<f64, StatsError> {
     mean(&logs)
 }
 
+/// The variance about the mean, with n - 1 in the denominator.
+///
+/// # Errors
+///
+/// `NotFinite`, `TooFew` below two.
+pub fn variance(values: &[f64]) -> Result<f64, StatsError> {
+    check(values, 2)?;
+    let centre = mean(values)?;
+    let squares: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();
+    Ok(squares / (values.len() - 1) as f64)
+}
+
 /// The median; the mean of the two middle values where their number is even.
 ///
 /// # Errors
@@ -71,6 +83,13 @@ mod tests {
         assert_eq!(quantile(&[1.0, 2.0], 1.0), Ok(2.0));
         assert_eq!(quantile(&[1.0], 1.5), Err(StatsError::BadArgument));
         assert_eq!(median(&[]), Err(StatsError::TooFew { needed: 1, found: 0 }));
+    }
+
+    #[test]
+    fn variances() {
+        assert_eq!(variance(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]), Ok(32.0 / 7.0));
+        assert_eq!(variance(&[1e9, 1e9 + 1.0]), Ok(0.5));
+        assert_eq!(variance(&[1.0]), Err(StatsError::TooFew { needed: 2, found: 1 }));
     }
 
     #[test]

@@ -64,9 +64,17 @@ impl Walsh {
     /// alternative on either side. That makes p exact without ties, conservative with them, and
     /// the dual of [`Self::interval`] always; dropping zeros would break both.
     pub fn p_value(&self) -> f64 {
-        let not_above = self.averages.partition_point(|w| *w <= 0.0);
-        let not_below = self.averages.len() - self.averages.partition_point(|w| *w < 0.0);
-        (2.0 * self.null.cdf(not_above.min(not_below))).min(1.0)
+        (2.0 * self.p_above(0.0).min(self.p_below(0.0))).min(1.0)
+    }
+
+    /// The one-sided p-value of "the centre is at most `bound`". Ties as in [`Self::p_value`].
+    pub fn p_above(&self, bound: f64) -> f64 {
+        self.null.cdf(self.averages.partition_point(|w| *w <= bound))
+    }
+
+    /// The one-sided p-value of "the centre is at least `bound`".
+    pub fn p_below(&self, bound: f64) -> f64 {
+        self.null.cdf(self.averages.len() - self.averages.partition_point(|w| *w < bound))
     }
 }
 

@@ -54,6 +54,24 @@ pub fn plugin(boots: usize) -> Result<()> {
         .run()
 }
 
+/// Simulates the table of the method with so many campaigns a row. An error if it is not met.
+pub fn method(campaigns: usize) -> Result<()> {
+    Tool::cargo()
+        .args([
+            "run",
+            "--quiet",
+            "--release",
+            "--package",
+            "kduel-stats",
+            "--example",
+            "method",
+            "--",
+        ])
+        .arg(campaigns.to_string())
+        .in_folder(&workspace::root())
+        .run()
+}
+
 #[expect(clippy::print_stdout, reason = "this is the result")]
 fn show(ours: &Summary, theirs: &Summary) {
     println!("two vCPUs, Debian 6.1, emulated; seconds    boots     min  median     max");
