@@ -191,7 +191,7 @@ mod tests {
     fn growth_is_bounded_and_never_stops() {
         assert_eq!(grown(1, 0, u64::MAX), 16);
         assert_eq!(grown(1, 99, 100), 2);
-        assert_eq!(grown(100, 50, 100), 225);
+        assert_eq!(grown(100, 50, 100), 212);
         assert!(grown(u64::MAX, 1, 2) == u64::MAX);
     }
 
