@@ -33,6 +33,8 @@ pub enum QmpEvent {
 pub struct Qmp {
     stream: UnixStream,
     buffer: Vec<u8>,
+    /// So much of the buffer has no end of a line.
+    searched: usize,
     events: VecDeque<QmpEvent>,
     patience: Duration,
     next_id: u64,
@@ -49,6 +51,7 @@ impl Qmp {
         let mut qmp = Self {
             stream,
             buffer: Vec::new(),
+            searched: 0,
             events: VecDeque::new(),
             patience,
             next_id: 0,
@@ -175,9 +178,12 @@ impl Qmp {
     }
 
     fn buffered(&mut self) -> Result<Option<Value>, Failure> {
-        let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') else {
+        let found = self.buffer[self.searched..].iter().position(|&byte| byte == b'\n');
+        let Some(end) = found.map(|place| self.searched + place) else {
+            self.searched = self.buffer.len();
             return Ok(None);
         };
+        self.searched = 0;
         let line: Vec<u8> = self.buffer.drain(..=end).collect();
         serde_json::from_slice(&line)
             .map(Some)
