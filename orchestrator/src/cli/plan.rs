@@ -5,7 +5,8 @@ use kduel_protocol::{Knobs, Monitor, Topology, TrialSpec};
 use crate::analyse::looks_at;
 use crate::boot::Accel;
 use crate::plan::{
-    Block, Measure, Plan, PlannedExperiment, PlannedSide, Statistic, cost, series_label,
+    Block, ExactTerms, Measure, Plan, PlannedExperiment, PlannedSide, Statistic, cost, machine_of,
+    series_label,
 };
 use crate::text::{count, escape};
 use crate::units;
@@ -18,12 +19,15 @@ pub type CommandLineOf<'a> = &'a dyn Fn(&PlannedExperiment, &PlannedSide) -> Vec
 
 /// A plan for people. `accel` is what the guests would run on, as far as is known.
 pub fn render(plan: &Plan, accel: Accel, command_line: CommandLineOf<'_>) -> String {
+    let is_exact = plan.measure == Measure::Instructions;
     let total = cost::of_plan(plan, accel);
     let mut out = format!(
-        "plan: {}, {} one after the other, about {} with {}\nseed: {}\n",
+        "plan: {}, {} {}, about {} {} {}\nseed: {}\n",
         count(plan.experiments.len(), "experiment"),
         count(total.boots, "guest"),
+        if is_exact { "side by side" } else { "one after the other" },
         units::duration(total.total),
+        if is_exact { "of processor time with" } else { "with" },
         accel.name(),
         plan.seed,
     );
@@ -49,16 +53,23 @@ fn render_experiment(
 ) -> String {
     let cost = cost::of_experiment(experiment, accel);
     let most = if looks.is_empty() { "" } else { "up to " };
+    let pairs = match experiment.exact {
+        Some(_) => "the first trial of one guest once more".to_owned(),
+        None => format!("{most}{}", count(experiment.blocks.len(), "pair")),
+    };
     let mut out = format!(
-        "\nexperiment {}: {most}{}, {}, about {}\n",
+        "\nexperiment {}: {}, {pairs}, about {}\n",
         experiment.name,
-        count(experiment.blocks.len(), "pair"),
         count(cost.boots, "guest"),
         units::duration(cost.total),
     );
     out += &format!("  topology  {}\n", topology(&experiment.topology_name, &experiment.topology));
+    if let Some(terms) = &experiment.exact {
+        out += &section("CPU", std::iter::once(machine_of(experiment, terms)));
+    }
     out += &section("sides", experiment.sides.iter().map(side));
-    out += &section("trials", experiment.trials.iter().map(|spec| trial(spec, accel)));
+    let trials = experiment.trials.iter();
+    out += &section("trials", trials.map(|spec| trial(spec, experiment.exact.as_ref(), accel)));
     if !experiment.files.is_empty() {
         let files = experiment.files.iter();
         out += &section("files", files.map(|file| format!("{} -> {}", file.host, file.guest)));
@@ -132,13 +143,17 @@ pub fn knobs(knobs: &Knobs) -> Vec<String> {
     shown
 }
 
-fn trial(spec: &TrialSpec, accel: Accel) -> String {
+fn trial(spec: &TrialSpec, exact: Option<&ExactTerms>, accel: Accel) -> String {
+    let (what, takes) = match exact {
+        Some(terms) => ("window", cost::exact_trial(spec, terms.shift)),
+        None => ("iteration", cost::trial(spec, accel)),
+    };
     format!(
         "{}: {} after {} of warm-up, about {}",
         series_label(spec),
-        count(spec.iterations as usize, "iteration"),
+        count(spec.iterations as usize, what),
         spec.warmup,
-        units::duration(cost::trial(spec, accel)),
+        units::duration(takes),
     )
 }
 

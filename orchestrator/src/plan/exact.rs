@@ -5,6 +5,7 @@ use kduel_protocol::{
 use super::{Block, ExactTerms, PlannedExperiment};
 use crate::boot::qemu_args::ARCHITECTURES;
 use crate::config::Terms;
+use crate::text::count;
 
 /// The seed of the first layout if none is given: the same in every run, so that a side that was
 /// booted once need not be booted again.
@@ -57,6 +58,19 @@ fn shift_for(trials: &[TrialSpec]) -> u8 {
 /// What an exact run says about a trial.
 pub fn exact_metric(trial: &TrialSpec) -> ExactMetric {
     workload(&trial.workload).map_or(ExactMetric::Instructions, |info| info.exact)
+}
+
+/// `Opteron_G3-v1, 4 ns an instruction (shift 2), one fixed layout (seed 1)`.
+pub fn machine_of(experiment: &PlannedExperiment, terms: &ExactTerms) -> String {
+    let mut cpus: Vec<&str> = experiment.blocks.iter().filter_map(|b| b.cpu.as_deref()).collect();
+    cpus.dedup();
+    let seed = experiment.blocks.first().map_or(0, |block| block.layout_seed);
+    let layout = match experiment.blocks.len() / cpus.len().max(1) {
+        seeds if terms.sampled => format!("layouts sampled with {}", count(seeds, "seed")),
+        _ => format!("one fixed layout (seed {seed})"),
+    };
+    let (ns, shift) = (1_u64 << terms.shift, terms.shift);
+    format!("{}, {ns} ns an instruction (shift {shift}), {layout}", cpus.join(" and "))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod schedule;
 pub mod topology;
 
 pub use build::{DEFAULT_PAIRS, QUICK_PAIRS, build};
-pub use exact::{FIRST_SEED, exact_metric};
+pub use exact::{FIRST_SEED, exact_metric, machine_of};
 pub use matrix::{series_label, shown};
 pub use schedule::blocks;
 

@@ -5,6 +5,7 @@ use kduel_protocol::{ExactMetric, workload};
 use crate::analyse::profile::RunProfiles;
 use crate::analyse::{Comparison, CountPair, ExactFinding, ExactWord, SideSummary, Verdict};
 use crate::collect::ExactBoot;
+use crate::plan::machine_of;
 use crate::text::count;
 
 use super::number::{interval, margin, percent, quantity, signed_percent};
@@ -108,26 +109,11 @@ fn tally(primary: &[&Comparison], profiles: &RunProfiles) -> String {
 fn machine(page: &mut Page, report: &Report<'_>) {
     for experiment in &report.plan.experiments {
         let Some(terms) = &experiment.exact else { continue };
-        let mut cpus: Vec<&str> =
-            experiment.blocks.iter().filter_map(|block| block.cpu.as_deref()).collect();
-        cpus.dedup();
-        let seeds = experiment.blocks.len() / cpus.len().max(1);
-        let layout = match (terms.sampled, experiment.blocks.first()) {
-            (true, _) => format!("layouts sampled with {}", count(seeds, "seed")),
-            (false, Some(block)) => format!("one fixed layout (seed {})", block.layout_seed),
-            (false, None) => "no layout".to_owned(),
-        };
         let name = match report.plan.experiments.len() {
             1 => String::new(),
             _ => format!("{}: ", experiment.name),
         };
-        let line = format!(
-            "{name}{}, {} ns an instruction (shift {}), {layout}",
-            cpus.join(" and "),
-            1_u64 << terms.shift,
-            terms.shift
-        );
-        page.paragraph("CPU:     ", [line.into()]);
+        page.paragraph("CPU:     ", [format!("{name}{}", machine_of(experiment, terms)).into()]);
         processor::read_back(page, report, experiment);
     }
     for (lead, line) in ["limits:  ", "         "].iter().zip(LIMITS) {

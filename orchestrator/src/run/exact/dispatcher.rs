@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
 
 use super::boot::{ExactBootJob, ExactEnd, Extent};
 use super::identity::{MachineDigests, SYMBOLS, identity};
@@ -95,7 +96,7 @@ impl ExactDispatcher<'_> {
                 sides: experiment.sides.iter().map(|side| side.name.clone()).collect(),
                 pairs: experiment.blocks.len(),
                 boots: cost.boots,
-                expected: cost.total,
+                expected: self.expected(experiment),
             });
             let jobs = self.jobs(experiment, records, recorder)?;
             self.carry_out(jobs, records, recorder)?;
@@ -104,6 +105,13 @@ impl ExactDispatcher<'_> {
             }
         }
         Ok(())
+    }
+
+    /// How long an experiment takes, its guests side by side.
+    fn expected(&self, experiment: &PlannedExperiment) -> Duration {
+        let cost = cost::of_experiment(experiment, Accel::Tcg);
+        let processors = u32::try_from(self.rig.at_once.saturating_sub(1)).unwrap_or(1).max(1);
+        (cost.total / processors).max(cost::boot(experiment, Accel::Tcg))
     }
 
     /// Every kernel's symbols, each in a boot of its own if they are not known yet. A kernel that has
