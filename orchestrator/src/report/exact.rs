@@ -196,13 +196,19 @@ pub(super) fn numbers(
         );
         page.blank();
         page.paragraph("", [heading.into()]);
-        table(page, "instructions by context", &exact.contexts);
-        table(page, "own tasks, by class", &exact.classes);
-        table(page, "events", &exact.events);
-        beside(page, comparisons, comparison);
+        if detailed {
+            table(page, "instructions by context", &exact.contexts);
+            table(page, "own tasks, by class", &exact.classes);
+            table(page, "events", &exact.events);
+            beside(page, comparisons, comparison);
+        }
         if let Some(series) = series {
             profile::section(page, series, detailed);
         }
+    }
+    if !detailed {
+        page.blank();
+        page.line("counts by context and class: --json, or run fewer workloads together");
     }
 }
 
