@@ -59,7 +59,8 @@ fn repeat(
     };
     for done in 0..trial.warmup {
         let elapsed_ns = workload.iterate(ops, Window::UNMARKED)?.elapsed_ns;
-        if elapsed_ns < min_ns {
+        // With something to spare: a later one may be shorter, and must not be too short.
+        if elapsed_ns < min_ns + min_ns / 32 {
             ops = grown(ops, elapsed_ns, min_ns);
         }
         tell(done + 1)?;

@@ -19,9 +19,6 @@ const TIME: &str = "time";
 /// a kernel with 250 Hz.
 const SHORTEST_NS: u64 = 200_000_000;
 
-/// Calibration may miss its aim by so much.
-const SHORTEST_PART: f64 = 0.9;
-
 /// What is told apart by how often a function was called: the first name that the kernel has. What
 /// stands here more than once is the sum.
 const EVENTS: &[(&str, &[&str])] = &[
@@ -163,8 +160,7 @@ fn refused(result: &BootResult, trial: &TrialSpec) -> Option<Failure> {
         0 if trial.workload != COMMAND => return None,
         0 => SHORTEST_NS,
         aim => aim,
-    } as f64
-        * SHORTEST_PART;
+    } as f64;
     #[expect(clippy::cast_precision_loss, reason = "as above")]
     let lasted = |sample: &Sample| sample.value * sample.ops as f64;
     let short = own(ExactMetric::GuestTime).map(lasted).find(|lasted| *lasted < shortest)?;
