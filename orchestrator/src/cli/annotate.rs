@@ -109,7 +109,11 @@ fn find(args: &AnnotateArgs, stored: &StoredRun) -> Result<Annotation, CliError>
 }
 
 /// Reads everything that was counted on a side.
-fn input<'a>(
+///
+/// # Errors
+///
+/// It has no completed boot, or a file of one cannot be read.
+pub fn input<'a>(
     stored: &'a StoredRun,
     experiment: &PlannedExperiment,
     side: &'a PlannedSide,

@@ -8,6 +8,7 @@ mod doctor;
 mod error;
 mod kernels;
 mod logging;
+mod page;
 pub mod plan;
 mod prepare;
 mod profile;

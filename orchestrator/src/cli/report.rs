@@ -6,18 +6,25 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::talk::tell;
-use super::{chains, profile};
+use super::{chains, page, profile};
 use crate::analyse::profile::RunProfiles;
 use crate::analyse::{Analysis, analyse};
 use crate::collect::{RunRef, StoredRun};
 use crate::config::Environment;
 use crate::exit_code;
 use crate::fault::{Failure, FailureClass};
-use crate::report::{Look, Report, diffprofile, flame_graph, folded, json, text};
+use crate::report::{Beside, Look, Report, diffprofile, flame_graph, folded, html, json, text};
 use crate::text::{count, escape};
 
 /// Show what a stored run says.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  kduel report                                   the latest run, for a terminal
+  kduel report @1 --format json                  the one before, for programs
+  kduel report --format html --output fork       fork/index.html, and the executed code of the functions
+                                                 that matter in fork/annotate/, linked from their rows
+  kduel report --format html --output fork.html  one file that can be mailed; it has all but the code")]
 pub struct ReportArgs {
     /// The newest if absent; `@1` is the one before; an id or the start of one, a label, a folder
     #[arg(value_name = "RUN", default_value = "@0", hide_default_value = true)]
@@ -28,6 +35,10 @@ pub struct ReportArgs {
     /// Which side a flame graph compares with the base; the first if absent
     #[arg(long, value_name = "SIDE")]
     pub side: Option<String>,
+    /// Write there instead of standard output. A page (html) is one file if the name ends in .html,
+    /// else a folder with the executed code of functions beside it
+    #[arg(short, long, value_name = "FILE or FOLDER")]
+    pub output: Option<PathBuf>,
     /// Inconclusive is no success: exit code 3
     #[arg(long)]
     pub strict: bool,
@@ -45,6 +56,8 @@ pub struct ReportArgs {
 pub enum Format {
     /// For a terminal
     Text,
+    /// A page for a browser that needs no network and nothing else
+    Html,
     /// For programs: kduel-report/1
     Json,
     /// Every function, candidate minus base, worst first; of exact runs
@@ -55,11 +68,11 @@ pub enum Format {
     Flamegraph,
 }
 
-/// Writes the report of a stored run to standard output.
+/// Writes the report of a stored run to standard output or to where it is wanted.
 ///
 /// # Errors
 ///
-/// The run is not there or cannot be read, or standard output is broken.
+/// The run is not there or cannot be read, or the report cannot be written.
 pub fn run(args: &ReportArgs, environment: &Environment) -> Result<u8, Failure> {
     let stored = StoredRun::open(&environment.runs_dir(), &args.run)?;
     if matches!(args.format, Format::Folded | Format::Flamegraph) {
@@ -70,11 +83,39 @@ pub fn run(args: &ReportArgs, environment: &Environment) -> Result<u8, Failure> 
     let terms = profile::terms(file, args.groups.is_some(), !args.no_fold)?;
     let profiles = match args.format {
         Format::Json | Format::Folded | Format::Flamegraph => RunProfiles::default(),
-        Format::Text => profile::profiles_or_note(&stored, &terms),
+        Format::Text | Format::Html => profile::profiles_or_note(&stored, &terms),
         Format::Diffprofile => profile::profiles(&stored, &terms)?,
     };
-    emit(&render(&stored, &analysis, &profiles, args.format, look()))?;
+    if args.format == Format::Html {
+        show_page(args, &stored, &analysis, &profiles)?;
+    } else {
+        let look = if args.output.is_some() { Look::default() } else { look() };
+        deliver(args, &render(&stored, &analysis, &profiles, args.format, look))?;
+    }
     Ok(analysis.exit_code(args.strict))
+}
+
+/// One file, or a folder with the code of functions.
+fn show_page(
+    args: &ReportArgs,
+    stored: &StoredRun,
+    analysis: &Analysis,
+    profiles: &RunProfiles,
+) -> Result<(), Failure> {
+    let is_file =
+        |path: &Path| path.extension().is_some_and(|end| end.eq_ignore_ascii_case("html"));
+    let folder = args.output.as_deref().filter(|path| !is_file(path));
+    let (index, pages) = page::page(stored, analysis, profiles, folder.is_none())?;
+    let Some(folder) = folder else { return deliver(args, &index) };
+    page::write(folder, &index, &pages)?;
+    let code = count(pages.len(), "function");
+    tell(&format!("{} and the code of {code}", folder.join("index.html").display()));
+    Ok(())
+}
+
+/// To the file that is wanted, else to standard output.
+fn deliver(args: &ReportArgs, text: &str) -> Result<(), Failure> {
+    args.output.as_deref().map_or_else(|| emit(text), |path| page::file(path, text))
 }
 
 /// What is not a chain is told on standard error, so that what reads chains reads nothing else.
@@ -98,12 +139,12 @@ fn show_chains(args: &ReportArgs, stored: &StoredRun) -> Result<u8, Failure> {
         let compared = compared.ok_or_else(|| {
             Failure::new(FailureClass::Usage, "the run has no such side to compare with the base")
         })?;
-        let svg = flame_graph(&workloads, compared).map_err(|error| {
+        let graph = flame_graph(&workloads, compared).map_err(|error| {
             Failure::new(FailureClass::Internal, format!("failed to draw a flame graph: {error}"))
         })?;
-        String::from_utf8_lossy(&svg).into_owned()
+        graph.svg
     };
-    emit(&escape_lines(&output))?;
+    deliver(args, &escape_lines(&output))?;
     Ok(exit_code::DONE)
 }
 
@@ -138,6 +179,7 @@ pub fn render(
     match format {
         Format::Diffprofile => diffprofile(&report),
         Format::Text => text(&report, look),
+        Format::Html => html(&report, &Beside::default()),
         // The other formats are made of counts, not of the analysis.
         Format::Json | Format::Folded | Format::Flamegraph => json(&report),
     }

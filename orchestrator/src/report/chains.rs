@@ -29,14 +29,25 @@ pub fn folded(workloads: &[WorkloadChains]) -> String {
     lines
 }
 
+/// A differential flame graph.
+#[derive(Debug, Clone)]
+pub struct FlameGraph {
+    /// What is compared.
+    pub title: String,
+    /// How it is to be read.
+    pub key: String,
+    /// The graph with both; needs no network.
+    pub svg: String,
+}
+
 /// As SVG: a frame is as wide as what the side `compared` executes, red where the function itself
 /// executes more than in the base, blue where it executes less. What one side calls a level deeper
-/// is drawn beside its caller, as on the other. Needs no network.
+/// is drawn beside its caller, as on the other.
 ///
 /// # Errors
 ///
 /// What the library says, if it cannot draw.
-pub fn flame_graph(workloads: &[WorkloadChains], compared: &str) -> Result<Vec<u8>, String> {
+pub fn flame_graph(workloads: &[WorkloadChains], compared: &str) -> Result<FlameGraph, String> {
     let mut lines = Vec::new();
     let (mut base, mut gone) = ("", 0);
     for each in workloads {
@@ -51,17 +62,19 @@ pub fn flame_graph(workloads: &[WorkloadChains], compared: &str) -> Result<Vec<u
         }
     }
     let mut options = Options::default();
-    options.title = format!("{compared} against {base}: instructions per operation");
-    options.subtitle = Some(format!(
+    let title = format!("{compared} against {base}: instructions per operation");
+    let key = format!(
         "as wide as in {compared}; red: the function itself executes more than in {base}, blue: less; \
          chains that only {base} has are not drawn: {gone} instructions"
-    ));
+    );
+    options.title.clone_from(&title);
+    options.subtitle = Some(key.clone());
     "instructions per operation".clone_into(&mut options.count_name);
     options.text_truncate_direction = TextTruncateDirection::Right;
     let mut svg = Vec::new();
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg)
         .map_err(|error| error.to_string())?;
-    Ok(svg)
+    Ok(FlameGraph { title, key, svg: String::from_utf8_lossy(&svg).into_owned() })
 }
 
 fn prefix<'a>(
@@ -112,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_flame_graph_says_what_is_compared() {
-        let svg = String::from_utf8(flame_graph(&example(), "patched").unwrap()).unwrap();
+        let svg = flame_graph(&example(), "patched").unwrap().svg;
         assert!(svg.contains("patched against base: instructions per operation"));
         assert!(svg.contains("<title>entry (4 instructions per operation"), "{svg}");
         assert!(svg.contains("not drawn: 3 instructions"), "{svg}");

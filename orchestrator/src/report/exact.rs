@@ -5,7 +5,7 @@ use kduel_protocol::{ExactMetric, workload};
 use crate::analyse::profile::RunProfiles;
 use crate::analyse::{Comparison, CountPair, ExactFinding, ExactWord, SideSummary, Verdict};
 use crate::collect::ExactBoot;
-use crate::plan::machine_of;
+use crate::plan::{PlannedExperiment, machine_of};
 use crate::text::count;
 
 use super::number::{interval, margin, percent, quantity, signed_percent};
@@ -15,18 +15,53 @@ use super::{Report, processor, profile};
 /// With more comparisons than this only those that changed are shown.
 const SHOWN_IN_FULL: usize = 8;
 
+const INDENT: &str = "         ";
+
 /// The limits of every exact run.
-const LIMITS: [&str; 2] = [
+pub(super) const LIMITS: [&str; 2] = [
     "not cycles: no caches, TLB, branch misses, memory; a costly one is one",
     "vCPUs take turns: no speed-up, contention or line bouncing is modelled",
 ];
 
 /// Verdict, machine and every comparison in a sentence.
 pub(super) fn verdicts(page: &mut Page, report: &Report<'_>) {
-    let analysis = report.analysis;
-    let primary: Vec<&Comparison> = analysis.comparisons.iter().filter(|c| c.primary).collect();
+    page.paragraph("verdict: ", headline(report));
+    page.blank();
+    for experiment in &report.plan.experiments {
+        let mut lead = "CPU:     ";
+        for line in machine(report, experiment) {
+            page.paragraph(lead, [line.into()]);
+            lead = INDENT;
+        }
+    }
+    for (lead, line) in ["limits:  ", INDENT].iter().zip(LIMITS) {
+        page.paragraph(lead, [line.into()]);
+    }
+    page.blank();
+    let several = report.plan.experiments.len() > 1;
+    let (rows, rest) = shown(report);
+    for comparison in rows {
+        let series = &comparison.series;
+        let experiment = if several { format!("{}: ", series.experiment) } else { String::new() };
+        page.paragraph(
+            &format!("  {experiment}{}  ", series.workload),
+            sentence(comparison, report.profiles),
+        );
+    }
+    if let Some(rest) = rest {
+        page.paragraph("  ", [rest.into()]);
+    }
+}
+
+fn primary<'a>(report: &Report<'a>) -> Vec<&'a Comparison> {
+    report.analysis.comparisons.iter().filter(|c| c.primary).collect()
+}
+
+/// The worst word, and how often which.
+pub(super) fn headline(report: &Report<'_>) -> Vec<Span> {
+    let (analysis, profiles) = (report.analysis, report.profiles);
+    let primary = primary(report);
     let worst = primary.iter().min_by_key(|c| c.verdict);
-    let profiles = report.profiles;
     let word = worst.map_or_else(|| analysis.worst.words().to_owned(), |c| word_of(c, profiles));
     let mut spans = vec![Span::Coloured(word, analysis.worst)];
     if primary.len() > 1 {
@@ -35,34 +70,27 @@ pub(super) fn verdicts(page: &mut Page, report: &Report<'_>) {
                 .into(),
         );
     }
-    page.paragraph("verdict: ", spans);
-    page.blank();
-    machine(page, report);
-    page.blank();
-    let several = report.plan.experiments.len() > 1;
-    let shown = |comparison: &&&Comparison| {
+    spans
+}
+
+/// The comparisons that are shown, and what is to be said of the others.
+pub(super) fn shown<'a>(report: &Report<'a>) -> (Vec<&'a Comparison>, Option<String>) {
+    let (primary, profiles) = (primary(report), report.profiles);
+    let is_shown = |comparison: &&Comparison| {
         primary.len() <= SHOWN_IN_FULL || changed(comparison) || unlike(comparison, profiles)
     };
-    let rows: Vec<&&Comparison> = primary.iter().filter(shown).collect();
-    for comparison in &rows {
-        let series = &comparison.series;
-        let experiment = if several { format!("{}: ", series.experiment) } else { String::new() };
-        page.paragraph(
-            &format!("  {experiment}{}  ", series.workload),
-            sentence(comparison, profiles),
-        );
-    }
+    let rows: Vec<&Comparison> = primary.iter().copied().filter(is_shown).collect();
     let hidden = primary.len() - rows.len();
-    if hidden > 0 {
-        let hides = |c: &&&Comparison| is(c, ExactWord::Identical) && !unlike(c, profiles);
-        let same = primary.iter().filter(hides).count();
-        let rest = format!(
+    let hides = |c: &&&Comparison| is(c, ExactWord::Identical) && !unlike(c, profiles);
+    let same = primary.iter().filter(hides).count();
+    let rest = (hidden > 0).then(|| {
+        format!(
             "{} not shown: {same} identical, {} within the margin",
             count(hidden, "comparison"),
             hidden - same
-        );
-        page.paragraph("  ", [rest.into()]);
-    }
+        )
+    });
+    (rows, rest)
 }
 
 fn is(comparison: &Comparison, word: ExactWord) -> bool {
@@ -81,7 +109,7 @@ fn changed(comparison: &Comparison) -> bool {
 }
 
 /// The word of a comparison, or the verdict where there is none.
-fn word_of(comparison: &Comparison, profiles: &RunProfiles) -> String {
+pub(super) fn word_of(comparison: &Comparison, profiles: &RunProfiles) -> String {
     if unlike(comparison, profiles) {
         return "equal totals of different functions".to_owned();
     }
@@ -106,23 +134,18 @@ fn tally(primary: &[&Comparison], profiles: &RunProfiles) -> String {
 }
 
 /// What the numbers hold for: the processor first, since it decides which code runs.
-fn machine(page: &mut Page, report: &Report<'_>) {
-    for experiment in &report.plan.experiments {
-        let Some(terms) = &experiment.exact else { continue };
-        let name = match report.plan.experiments.len() {
-            1 => String::new(),
-            _ => format!("{}: ", experiment.name),
-        };
-        page.paragraph("CPU:     ", [format!("{name}{}", machine_of(experiment, terms)).into()]);
-        processor::read_back(page, report, experiment);
-    }
-    for (lead, line) in ["limits:  ", "         "].iter().zip(LIMITS) {
-        page.paragraph(lead, [line.into()]);
-    }
+pub(super) fn machine(report: &Report<'_>, experiment: &PlannedExperiment) -> Vec<String> {
+    let Some(terms) = &experiment.exact else { return Vec::new() };
+    let name = match report.plan.experiments.len() {
+        1 => String::new(),
+        _ => format!("{}: ", experiment.name),
+    };
+    let line = format!("{name}{}", machine_of(experiment, terms));
+    [vec![line], processor::read_back(report, experiment)].concat()
 }
 
 /// `patched has 20.0 % more instructions, 146476 to 175772 per fork+exit; …`.
-fn sentence(comparison: &Comparison, profiles: &RunProfiles) -> Vec<Span> {
+pub(super) fn sentence(comparison: &Comparison, profiles: &RunProfiles) -> Vec<Span> {
     let (side, reason) = (&comparison.side, &comparison.reason);
     let word = Span::Coloured(word_of(comparison, profiles), comparison.verdict);
     let (Some(change), Some(exact)) = (comparison.change, &comparison.exact) else {
@@ -238,11 +261,7 @@ fn table(page: &mut Page, title: &str, pairs: &[CountPair]) {
     page.line(&format!("  {title}"));
     let width = pairs.iter().map(|pair| pair.name.chars().count()).max().unwrap_or(0);
     for pair in pairs {
-        let change = match pair.base {
-            base if base == pair.value => "=".to_owned(),
-            0.0 => "new".to_owned(),
-            base => signed_percent(pair.value / base - 1.0),
-        };
+        let change = change(pair);
         let show = |value: f64| quantity(value, "count");
         page.line(&format!(
             "    {:<width$}  {:>10}  {:>10}  {change:>9}",
@@ -250,6 +269,15 @@ fn table(page: &mut Page, title: &str, pairs: &[CountPair]) {
             show(pair.base),
             show(pair.value)
         ));
+    }
+}
+
+/// `+1.5 %`, `=`, `new`.
+pub(super) fn change(pair: &CountPair) -> String {
+    match pair.base {
+        base if base == pair.value => "=".to_owned(),
+        0.0 => "new".to_owned(),
+        base => signed_percent(pair.value / base - 1.0),
     }
 }
 

@@ -1,10 +1,12 @@
-//! Comparisons as text and as JSON. Pure.
+//! Comparisons as text, as JSON and as a page. Pure.
 
 mod annotate;
 mod chains;
 mod diffprofile;
 mod exact;
+mod html;
 mod json;
+mod markup;
 pub mod number;
 mod page;
 mod processor;
@@ -18,10 +20,12 @@ mod trace;
 mod words;
 
 pub use annotate::{annotation_html, annotation_text};
-pub use chains::{WorkloadChains, flame_graph, folded};
+pub use chains::{FlameGraph, WorkloadChains, flame_graph, folded};
 pub use diffprofile::diffprofile;
+pub use html::{Beside, html};
 pub use json::{REPORT_FORMAT, json};
 pub use page::Look;
+pub use profile::matter;
 pub use text::text;
 pub use trace::{TraceShape, trace};
 

@@ -61,8 +61,8 @@ pub(super) fn section(page: &mut Page, series: &SeriesProfile, detailed: bool) {
     page.line("  all functions: --format diffprofile");
 }
 
-/// The largest differences of own tasks in either direction, worst first.
-fn matter(section: &Section, operations: Operations, rows: usize) -> Vec<&Row> {
+/// The largest differences of a section in either direction, worst first.
+pub fn matter(section: &Section, operations: Operations, rows: usize) -> Vec<&Row> {
     let mut largest: Vec<&Row> = section.changed(operations).collect();
     largest.sort_by_key(|row| std::cmp::Reverse(row.exact(operations).unsigned_abs()));
     largest.truncate(rows);
@@ -133,7 +133,8 @@ pub(super) fn total(section: &Section) -> Row {
     row(sums(section.base), sums(section.value))
 }
 
-fn rest(section: &Section, shown: &[&Row]) -> Row {
+/// The sums of what is not shown.
+pub(super) fn rest(section: &Section, shown: &[&Row]) -> Row {
     let of = |part: fn(&Row) -> u64| shown.iter().map(|row| part(row)).sum::<u64>();
     let sums = |instructions| Sums { instructions, calls: 0 };
     row(

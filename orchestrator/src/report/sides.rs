@@ -4,6 +4,7 @@ use kduel_protocol::KnobReading;
 
 use crate::analyse::{FailureGroup, SideSummary, cmdline_words};
 use crate::collect::RunInfo;
+use crate::id::BootId;
 use crate::text::count;
 
 use super::page::Page;
@@ -24,7 +25,8 @@ fn name_width(sides: &[&SideSummary]) -> usize {
     sides.iter().map(|side| side.name.chars().count()).max().unwrap_or(0)
 }
 
-fn describe(info: &RunInfo, side: &SideSummary) -> Vec<String> {
+/// Its lines.
+pub(super) fn describe(info: &RunInfo, side: &SideSummary) -> Vec<String> {
     let kernel = info.kernels.get(&side.kernel_name);
     let release = side.facts.as_ref().map(|facts| facts.release.as_str());
     let release =
@@ -81,7 +83,8 @@ pub(super) fn failures(page: &mut Page, sides: &[&SideSummary]) {
     }
 }
 
-fn headline(side: &SideSummary, group: &FailureGroup) -> String {
+/// What, how often, whose fault.
+pub(super) fn headline(side: &SideSummary, group: &FailureGroup) -> String {
     let workload = group.workload.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
     let boots: BTreeSet<_> = group.boots.iter().collect();
     let of = count(side.boots, "boot");
@@ -94,13 +97,15 @@ fn headline(side: &SideSummary, group: &FailureGroup) -> String {
     )
 }
 
-fn console(page: &mut Page, indent: &str, group: &FailureGroup) {
-    let Some(boot) = group.boots.first() else { return };
+/// The boot whose console tells most, and its last lines; a workload's failure says all itself.
+pub(super) fn tail(group: &FailureGroup) -> Option<(&BootId, &[String])> {
+    let boot = group.boots.first().filter(|_| group.workload.is_none())?;
     let tail = &group.first.console_tail;
-    let shown = &tail[tail.len().saturating_sub(TAIL)..];
-    if group.workload.is_some() {
-        return;
-    }
+    Some((boot, &tail[tail.len().saturating_sub(TAIL)..]))
+}
+
+fn console(page: &mut Page, indent: &str, group: &FailureGroup) {
+    let Some((boot, shown)) = tail(group) else { return };
     if shown.is_empty() {
         return page.line(&format!("{indent}the console of {boot} is empty"));
     }

@@ -27,12 +27,19 @@ pub fn text(report: &Report<'_>, look: Look) -> String {
         }
     }
     page.blank();
-    foot(&mut page, report);
+    for (name, line) in foot(report) {
+        let lead = format!("{name}:{}", " ".repeat(6_usize.saturating_sub(name.len())));
+        match name {
+            // Unbroken: broken lines would not be one command any more.
+            "again" | "this" => page.line(&format!("{lead}{line}")),
+            _ => page.paragraph(&lead, [line.into()]),
+        }
+    }
     page.finish()
 }
 
 /// Stands before every number of an emulated guest.
-fn mark(report: &Report<'_>) -> &'static str {
+pub(super) fn mark(report: &Report<'_>) -> &'static str {
     if accel(report) == Accel::Tcg { "~" } else { "" }
 }
 
@@ -41,6 +48,26 @@ fn accel(report: &Report<'_>) -> Accel {
 }
 
 fn verdicts(page: &mut Page, report: &Report<'_>) {
+    page.paragraph("verdict: ", headline(report));
+    page.blank();
+    let analysis = report.analysis;
+    let several = report.plan.experiments.len() > 1;
+    let names: Vec<String> = analysis.comparisons.iter().map(|c| series_name(c, several)).collect();
+    // A long name gets a line of its own rather than pushing all sentences to the right.
+    let width = names.iter().map(|name| name.chars().count()).filter(|n| *n <= 28).max();
+    for (comparison, name) in analysis.comparisons.iter().zip(&names) {
+        let width = width.unwrap_or(0);
+        let mut lead = format!("  {name:<width$}  ");
+        if name.chars().count() > width {
+            page.line(&format!("  {name}"));
+            lead = "      ".to_owned();
+        }
+        page.paragraph(&lead, sentence(comparison, mark(report)));
+    }
+}
+
+/// The worst verdict, and how often which.
+pub(super) fn headline(report: &Report<'_>) -> Vec<Span> {
     let analysis = report.analysis;
     let primary: Vec<&Comparison> = analysis.comparisons.iter().filter(|c| c.primary).collect();
     let tally = [
@@ -63,24 +90,11 @@ fn verdicts(page: &mut Page, report: &Report<'_>) {
             format!("(of {}: {})", count(primary.len(), "comparison"), parts.join(", ")).into(),
         );
     }
-    page.paragraph("verdict: ", spans);
-    page.blank();
-    let several = report.plan.experiments.len() > 1;
-    let names: Vec<String> = analysis.comparisons.iter().map(|c| series_name(c, several)).collect();
-    // A long name gets a line of its own rather than pushing all sentences to the right.
-    let width = names.iter().map(|name| name.chars().count()).filter(|n| *n <= 28).max();
-    for (comparison, name) in analysis.comparisons.iter().zip(&names) {
-        let width = width.unwrap_or(0);
-        let mut lead = format!("  {name:<width$}  ");
-        if name.chars().count() > width {
-            page.line(&format!("  {name}"));
-            lead = "      ".to_owned();
-        }
-        page.paragraph(&lead, sentence(comparison, mark(report)));
-    }
+    spans
 }
 
-fn series_name(comparison: &Comparison, several: bool) -> String {
+/// With its experiment where there are several.
+pub(super) fn series_name(comparison: &Comparison, several: bool) -> String {
     let series = &comparison.series;
     let experiment = if several { format!("{}: ", series.experiment) } else { String::new() };
     format!("{experiment}{} {}", series.workload, series.metric)
@@ -123,37 +137,33 @@ fn executed_by(report: &Report<'_>) -> &'static str {
     }
 }
 
-fn foot(page: &mut Page, report: &Report<'_>) {
+/// What the numbers rest on, what they are about, which run it is, and its commands.
+pub(super) fn foot(report: &Report<'_>) -> [(&'static str, String); 5] {
     let Report { info, analysis, plan, .. } = report;
     let measure = match plan.measure {
         Measure::Time => "time",
         Measure::Instructions => "instructions",
     };
-    page.paragraph("basis: ", [format!("{measure}; {}", analysis.basis).into()]);
-    page.paragraph(
-        "claim: ",
-        ["about these builds, here; the same source built again lies differently in memory, which \
-          alone can change a number"
-            .into()],
-    );
+    let claim = "about these builds, here; the same source built again lies differently in memory, \
+                 which alone can change a number";
     let label = info.label.as_ref().map(|label| format!(" \"{label}\"")).unwrap_or_default();
     let qemu = info.qemu.as_ref().map(|qemu| format!(", QEMU {}", qemu.version));
-    let started = info.started.strftime("%Y-%m-%d %H:%M UTC");
-    page.paragraph(
-        "run:   ",
-        [format!(
-            "{}{label}, {started}, kduel {}{}, host {} on {}",
-            info.id,
-            info.kduel,
-            qemu.unwrap_or_default(),
-            info.host.kernel,
-            info.host.cpu_model
-        )
-        .into()],
+    let run = format!(
+        "{}{label}, {}, kduel {}{}, host {} on {}",
+        info.id,
+        info.started.strftime("%Y-%m-%d %H:%M UTC"),
+        info.kduel,
+        qemu.unwrap_or_default(),
+        info.host.kernel,
+        info.host.cpu_model
     );
-    // Unbroken: broken lines would not be one command any more.
-    page.line(&format!("again: {}", shell_words(&info.command)));
-    page.line(&format!("this:  kduel report {}", shell_words(&[info.reference()])));
+    [
+        ("basis", format!("{measure}; {}", analysis.basis)),
+        ("claim", claim.to_owned()),
+        ("run", run),
+        ("again", shell_words(&info.command)),
+        ("this", format!("kduel report {}", shell_words(&[info.reference()]))),
+    ]
 }
 
 /// A command that can be pasted into a shell.

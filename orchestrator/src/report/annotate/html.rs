@@ -2,7 +2,7 @@
 
 use super::words;
 use crate::analyse::annotate::{AnnotatedSide, Annotation, Instruction, Listing, Row, rows};
-use crate::text::escape;
+use crate::report::markup::safe;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -29,22 +29,6 @@ pub fn annotation_html(annotation: &Annotation) -> String {
 
 fn names(annotation: &Annotation) -> Vec<String> {
     annotation.sides.iter().map(|side| safe(&side.name)).collect()
-}
-
-/// Text that can stand anywhere in a document, whoever it is from.
-fn safe(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for character in escape(text).chars() {
-        match character {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            other => safe.push(other),
-        }
-    }
-    safe
 }
 
 fn summary(annotation: &Annotation) -> String {
