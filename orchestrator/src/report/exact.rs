@@ -70,7 +70,7 @@ fn is(comparison: &Comparison, word: ExactWord) -> bool {
 }
 
 /// Equal totals of different functions are not identical.
-fn unlike(comparison: &Comparison, profiles: &RunProfiles) -> bool {
+pub(super) fn unlike(comparison: &Comparison, profiles: &RunProfiles) -> bool {
     let series = profile::of(profiles, comparison);
     is(comparison, ExactWord::Identical)
         && series.is_some_and(|series| profile::differs(&series.profile))
@@ -122,7 +122,7 @@ fn machine(page: &mut Page, report: &Report<'_>) {
 }
 
 /// `patched has 20.0 % more instructions, 146476 to 175772 per fork+exit; …`.
-fn sentence(comparison: &Comparison, profiles: &RunProfiles) -> Vec<Span> {
+pub(super) fn sentence(comparison: &Comparison, profiles: &RunProfiles) -> Vec<Span> {
     let (side, reason) = (&comparison.side, &comparison.reason);
     let word = Span::Coloured(word_of(comparison, profiles), comparison.verdict);
     let (Some(change), Some(exact)) = (comparison.change, &comparison.exact) else {

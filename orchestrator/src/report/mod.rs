@@ -2,11 +2,19 @@
 
 mod annotate;
 mod chains;
+mod changelog;
+mod csv;
 mod diffprofile;
 mod exact;
+mod headline;
 mod json;
+mod junit;
+mod ktap;
+mod mail;
 pub mod number;
+mod outcome;
 mod page;
+mod plain;
 mod processor;
 mod profile;
 mod series;
@@ -19,8 +27,13 @@ mod words;
 
 pub use annotate::{annotation_html, annotation_text};
 pub use chains::{WorkloadChains, flame_graph, folded};
+pub use changelog::changelog;
+pub use csv::csv;
 pub use diffprofile::diffprofile;
 pub use json::{REPORT_FORMAT, json};
+pub use junit::junit;
+pub use ktap::ktap;
+pub use mail::{mail, regzbot};
 pub use page::Look;
 pub use text::text;
 pub use trace::{TraceShape, trace};

@@ -62,7 +62,7 @@ pub(super) fn section(page: &mut Page, series: &SeriesProfile, detailed: bool) {
 }
 
 /// The largest differences of own tasks in either direction, worst first.
-fn matter(section: &Section, operations: Operations, rows: usize) -> Vec<&Row> {
+pub(super) fn matter(section: &Section, operations: Operations, rows: usize) -> Vec<&Row> {
     let mut largest: Vec<&Row> = section.changed(operations).collect();
     largest.sort_by_key(|row| std::cmp::Reverse(row.exact(operations).unsigned_abs()));
     largest.truncate(rows);
