@@ -1,6 +1,6 @@
 //! The numbers for a commit message: at most 12 lines of 72 columns.
 
-use crate::analyse::Comparison;
+use crate::analyse::{Comparison, Verdict};
 use crate::plan::{Measure, PlannedSide};
 use crate::text::count;
 use kduel_protocol::workload;
@@ -8,7 +8,7 @@ use kduel_protocol::workload;
 use super::headline::{has_changed, metric, word};
 use super::number::{interval, quantity, signed_percent};
 use super::outcome::mark;
-use super::plain::{Plain, clipped, command_lines};
+use super::plain::{Plain, clipped, command_lines, wrapped};
 use super::{Report, profile};
 
 const WIDTH: usize = 72;
@@ -69,20 +69,25 @@ fn sides(report: &Report<'_>) -> Vec<String> {
 /// The changes, worst first, each with its functions where there is room for both.
 fn changes(report: &Report<'_>, room: usize) -> Vec<String> {
     let comparisons = report.analysis.comparisons.iter().filter(|c| c.primary);
-    let (mut changed, other): (Vec<&Comparison>, Vec<&Comparison>) =
-        comparisons.partition(|comparison| has_changed(comparison));
+    let tells = |c: &&Comparison| has_changed(c) || c.verdict == Verdict::Fails;
+    let (mut changed, other): (Vec<&Comparison>, Vec<&Comparison>) = comparisons.partition(tells);
     changed.sort_by_key(|comparison| comparison.verdict);
     let rest: Vec<String> = tally(report, &other);
     let room = room.saturating_sub(rest.len());
     let functions = |c: &&Comparison| functions(report, c);
-    let with: Vec<String> = changed
-        .iter()
-        .flat_map(|c| std::iter::once(change(report, c)).chain(functions(c)))
-        .collect();
+    let whole = |c: &&Comparison| {
+        let text = change(report, c);
+        let room = if text.len() + 2 <= WIDTH { WIDTH - 2 } else { WIDTH - 4 };
+        let lines = wrapped(&text, room).into_iter().enumerate();
+        let indent = |place| if place == 0 { "  " } else { "    " };
+        lines.map(move |(place, line)| format!("{}{line}", indent(place)))
+    };
+    let with: Vec<String> = changed.iter().flat_map(|c| whole(c).chain(functions(c))).collect();
     let mut lines = if with.len() <= room {
         with
     } else {
-        shortened(changed.iter().map(|c| change(report, c)).collect(), room, "change")
+        let short = |c: &&Comparison| clipped(&format!("  {}", change(report, c)), WIDTH);
+        shortened(changed.iter().map(short).collect(), room, "change")
     };
     lines.extend(rest);
     lines
@@ -99,11 +104,15 @@ fn change(report: &Report<'_>, comparison: &Comparison) -> String {
     let ends = ends.map(|(low, high)| format!(" {}", interval(low, high))).unwrap_or_default();
     let several = report.plan.experiments.iter().any(|experiment| experiment.sides.len() > 2);
     let side = if several { format!("{}, ", comparison.side) } else { String::new() };
+    if comparison.verdict == Verdict::Fails {
+        let (workload, reason) = (&comparison.series.workload, &comparison.reason);
+        return format!("{side}{workload}: fails, {reason}");
+    }
     let name = comparison.series.workload.split(' ').next().unwrap_or_default();
     let operation = workload(name).map(|info| format!(" per {}", info.operation));
     let (from, to) = (show(comparison.base), show(comparison.value));
     format!(
-        "  {side}{}: {}{ends} {} ({}), {from} -> {to}{}",
+        "{side}{}: {}{ends} {} ({}), {from} -> {to}{}",
         comparison.series.workload,
         change.unwrap_or_default(),
         metric(comparison),
@@ -125,7 +134,7 @@ fn functions(report: &Report<'_>, comparison: &Comparison) -> Option<String> {
     (!named.is_empty()).then(|| format!("    top: {}", named.join(", ")))
 }
 
-/// `no change: 3 series; inconclusive: 1 series`.
+/// `others: 3 no change, 1 inconclusive`.
 fn tally(report: &Report<'_>, comparisons: &[&Comparison]) -> Vec<String> {
     let mut words: Vec<(&str, usize)> = Vec::new();
     for comparison in comparisons {
@@ -137,7 +146,7 @@ fn tally(report: &Report<'_>, comparisons: &[&Comparison]) -> Vec<String> {
     }
     let parts: Vec<String> =
         words.iter().map(|(word, number)| format!("{number} {word}")).collect();
-    if parts.is_empty() { Vec::new() } else { vec![format!("  not changed: {}", parts.join(", "))] }
+    if parts.is_empty() { Vec::new() } else { vec![format!("  others: {}", parts.join(", "))] }
 }
 
 fn command(report: &Report<'_>) -> Vec<String> {

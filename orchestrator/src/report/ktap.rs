@@ -1,7 +1,7 @@
 //! The Kernel Test Anything Protocol, version 1: one test for each experiment, with subtests.
 
 use super::Report;
-use super::outcome::{Case, Outcome, Suite, suites};
+use super::outcome::{BOOTS, Case, Outcome, Suite, suites};
 
 /// The report as KTAP. Ends with a newline.
 pub fn ktap(report: &Report<'_>) -> String {
@@ -14,7 +14,9 @@ pub fn ktap(report: &Report<'_>) -> String {
             let lines_of = one(place + 1, case);
             lines.extend(lines_of.into_iter().map(|line| format!("  {line}")));
         }
-        lines.push(format!("{} {} {}", whole(suite), place + 1, description(&suite.name)));
+        let (result, directive) = whole(suite);
+        let name = description(&suite.name);
+        lines.push(format!("{result} {} {name}{directive}", place + 1));
     }
     lines.join("\n") + "\n"
 }
@@ -34,10 +36,15 @@ fn one(number: usize, case: &Case) -> Vec<String> {
     lines
 }
 
-/// A test fails if one of its subtests does.
-fn whole(suite: &Suite) -> &'static str {
+/// A test fails if one of its subtests does, and is skipped if no comparison decided anything.
+fn whole(suite: &Suite) -> (&'static str, &'static str) {
     let bad = |case: &Case| matches!(case.outcome, Outcome::Failed | Outcome::Error(_));
-    if suite.cases.iter().any(bad) { "not ok" } else { "ok" }
+    let decided = |case: &Case| case.name != BOOTS && case.outcome == Outcome::Passed;
+    match (suite.cases.iter().any(bad), suite.cases.iter().any(decided)) {
+        (true, _) => ("not ok", ""),
+        (false, true) => ("ok", ""),
+        (false, false) => ("ok", " # SKIP nothing was decided"),
+    }
 }
 
 /// A hash sign would begin a directive.

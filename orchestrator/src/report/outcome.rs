@@ -20,6 +20,9 @@ pub(super) enum Outcome {
     Skipped(String),
 }
 
+/// The name of the test that a side's boots are.
+pub(super) const BOOTS: &str = "boots";
+
 /// One comparison, or the boots of one side. Texts are escaped.
 #[derive(Debug, Clone)]
 pub(super) struct Case {
@@ -105,7 +108,7 @@ fn boots(side: &SideSummary, is_base: bool, comparisons: &[&Comparison]) -> Case
     let outcome = broke.map_or(Outcome::Passed, |group| Outcome::Error(headline(group)));
     Case {
         side: escape(&side.name),
-        name: "boots".to_owned(),
+        name: BOOTS.to_owned(),
         outcome,
         message: format!("{} of {} completed", side.completed, count(side.boots, "boot")),
         details: side.failures.iter().flat_map(failure).collect(),

@@ -37,7 +37,19 @@ fn shown(info: &RunInfo, plan: &Plan, records: &[BootRecord]) -> String {
 #[test]
 fn a_timed_regression() {
     let (plan, records) = (plan(&["base", "patched"], 8), pairs("patched", &SLOWER));
-    insta::assert_snapshot!("formats_regression", shown(&info(), &plan, &records));
+    let shown = shown(&info(), &plan, &records);
+    assert!(!shown.contains("..."), "{shown}");
+    insta::assert_snapshot!("formats_regression", shown);
+}
+
+#[test]
+fn where_nothing_is_decided_the_whole_is_skipped() {
+    let plan = plan(&["base", "patched"], 8);
+    let records = pairs("patched", &[1.3, 0.8, 1.02, 0.91, 1.2, 0.85, 1.15, 0.95]);
+    let [(_, changelog), (_, mail), .., (_, ktap)] = formats(&info(), &plan, &records);
+    assert!(ktap.ends_with("\nok 1 fork # SKIP nothing was decided\n"), "{ktap}");
+    assert!(changelog.contains("\n  others: 1 inconclusive\n"), "{changelog}");
+    assert!(mail.starts_with("kduel: fork-exit time: inconclusive (6.1.176 -> 6.12.48)\n"));
 }
 
 #[test]
