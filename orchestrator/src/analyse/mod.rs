@@ -16,6 +16,7 @@ mod run;
 mod self_test;
 mod series;
 mod sides;
+mod spread;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -31,4 +32,5 @@ pub use margin::default_margin;
 pub use run::{Analysis, PairCount, analyse, count_pairs, is_decided, looks_at};
 pub use self_test::{record_difference, self_test};
 pub use sides::{ExactGuest, SideSummary, cmdline_words, sides_same};
+pub use spread::relative_deviation;
 pub use trace::{TracedCall, operation, side_by_side};

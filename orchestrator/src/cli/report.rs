@@ -13,7 +13,10 @@ use crate::collect::{RunRef, StoredRun};
 use crate::config::Environment;
 use crate::exit_code;
 use crate::fault::{Failure, FailureClass};
-use crate::report::{Beside, Look, Report, diffprofile, flame_graph, folded, html, json, text};
+use crate::report::{
+    Beside, Look, Report, changelog, csv, diffprofile, flame_graph, folded, html, json, junit,
+    ktap, mail, regzbot, text,
+};
 use crate::text::{count, escape};
 
 /// Show what a stored run says.
@@ -49,6 +52,19 @@ pub struct ReportArgs {
     /// configuration folder]
     #[arg(long, value_name = "FILE")]
     pub groups: Option<PathBuf>,
+    /// With a mail: a line for the regression tracker, with the commits the change came between or the
+    /// one it came with [example: v6.1..v6.12]
+    #[arg(long, value_name = "RANGE", value_parser = commits)]
+    pub regzbot: Option<String>,
+}
+
+/// What git takes for a commit or a range: one word of a line that a machine reads.
+fn commits(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/^~".contains(c);
+    if text.is_empty() || text.len() > 120 || !text.chars().all(plain) {
+        return Err("not a commit or a range of commits, as v6.1..v6.12".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 /// As what a report is written.
@@ -60,6 +76,16 @@ pub enum Format {
     Html,
     /// For programs: kduel-report/1
     Json,
+    /// For a commit message: at most 12 lines of 72 columns
+    Changelog,
+    /// For a mailing list: plain ASCII of 75 columns; sends nothing
+    Mail,
+    /// One row for each comparison
+    Csv,
+    /// For continuous integration: XML as of JUnit
+    Junit,
+    /// The kernel's test protocol
+    Ktap,
     /// Every function, candidate minus base, worst first; of exact runs
     Diffprofile,
     /// Call chains of an exact run, one line for each chain and side: instructions per operation
@@ -74,6 +100,10 @@ pub enum Format {
 ///
 /// The run is not there or cannot be read, or the report cannot be written.
 pub fn run(args: &ReportArgs, environment: &Environment) -> Result<u8, Failure> {
+    if args.regzbot.is_some() && args.format != Format::Mail {
+        let title = "--regzbot goes with a mail only";
+        return Err(Failure::new(FailureClass::Usage, title).hint("add --format mail"));
+    }
     let stored = StoredRun::open(&environment.runs_dir(), &args.run)?;
     if matches!(args.format, Format::Folded | Format::Flamegraph) {
         return show_chains(args, &stored);
@@ -82,15 +112,22 @@ pub fn run(args: &ReportArgs, environment: &Environment) -> Result<u8, Failure> 
     let file = args.groups.as_deref().or(environment.groups.as_deref());
     let terms = profile::terms(file, args.groups.is_some(), !args.no_fold)?;
     let profiles = match args.format {
-        Format::Json | Format::Folded | Format::Flamegraph => RunProfiles::default(),
-        Format::Text | Format::Html => profile::profiles_or_note(&stored, &terms),
+        Format::Json | Format::Csv | Format::Folded | Format::Flamegraph => RunProfiles::default(),
+        Format::Text
+        | Format::Html
+        | Format::Changelog
+        | Format::Mail
+        | Format::Junit
+        | Format::Ktap => profile::profiles_or_note(&stored, &terms),
         Format::Diffprofile => profile::profiles(&stored, &terms)?,
     };
     if args.format == Format::Html {
         show_page(args, &stored, &analysis, &profiles)?;
     } else {
         let look = if args.output.is_some() { Look::default() } else { look() };
-        deliver(args, &render(&stored, &analysis, &profiles, args.format, look))?;
+        let mut page = render(&stored, &analysis, &profiles, args.format, look);
+        page.extend(args.regzbot.as_deref().map(regzbot));
+        deliver(args, &page)?;
     }
     Ok(analysis.exit_code(args.strict))
 }
@@ -180,6 +217,11 @@ pub fn render(
         Format::Diffprofile => diffprofile(&report),
         Format::Text => text(&report, look),
         Format::Html => html(&report, &Beside::default()),
+        Format::Changelog => changelog(&report),
+        Format::Mail => mail(&report, &stored.records),
+        Format::Csv => csv(&report),
+        Format::Junit => junit(&report),
+        Format::Ktap => ktap(&report),
         // The other formats are made of counts, not of the analysis.
         Format::Json | Format::Folded | Format::Flamegraph => json(&report),
     }
@@ -246,5 +288,28 @@ mod tests {
         let json: serde_json::Value = serde_json::from_str(&render(Format::Json, look())).unwrap();
         assert_eq!(json["comparisons"][0]["pairs"], 7);
         assert_eq!(analysis.exit_code(true), 3);
+    }
+
+    #[test]
+    fn a_real_exact_run_as_a_mail_and_as_a_changelog() {
+        let fixture =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/profile/fork-exit");
+        let stored = StoredRun::read(&fixture).unwrap();
+        let terms = profile::terms(None, false, true).unwrap();
+        let profiles = profile::profiles(&stored, &terms).unwrap();
+        let analysis = analyse_stored(&stored);
+        let formats = [Format::Changelog, Format::Mail, Format::Csv, Format::Junit, Format::Ktap];
+        let parts = formats.map(|f| render(&stored, &analysis, &profiles, f, Look::default()));
+        assert!(parts[0].lines().count() <= 12 && parts[0].lines().all(|line| line.len() <= 72));
+        assert!(parts[1].lines().all(|line| line.len() <= 75));
+        insta::assert_snapshot!(parts.join("\n==== next\n"));
+    }
+
+    #[test]
+    fn a_range_of_commits_is_one_word() {
+        assert_eq!(commits("v6.1..v6.12").as_deref(), Ok("v6.1..v6.12"));
+        for odd in ["", "v6.1 v6.2", "a\n#regzbot fix: b", "\u{1b}[2J"] {
+            assert!(commits(odd).is_err(), "{odd:?}");
+        }
     }
 }

@@ -98,7 +98,7 @@ fn is(comparison: &Comparison, word: ExactWord) -> bool {
 }
 
 /// Equal totals of different functions are not identical.
-fn unlike(comparison: &Comparison, profiles: &RunProfiles) -> bool {
+pub(super) fn unlike(comparison: &Comparison, profiles: &RunProfiles) -> bool {
     let series = profile::of(profiles, comparison);
     is(comparison, ExactWord::Identical)
         && series.is_some_and(|series| profile::differs(&series.profile))

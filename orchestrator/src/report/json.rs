@@ -1,5 +1,6 @@
 use kduel_protocol::{Better, KnobReading};
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use crate::analyse::{
     Comparison, CountPair, DistributionSummary, ExactFinding, ExactGuest, ExactWord, SideSummary,
@@ -116,6 +117,26 @@ fn work(finding: &ExactFinding) -> WorkJson {
         classes: pairs(&finding.classes),
         contexts: pairs(&finding.contexts),
         events: pairs(&finding.events),
+    }
+}
+
+/// What [`json`] has at its top.
+pub(super) fn run_fields(report: &Report<'_>) -> Map<String, Value> {
+    let (info, accel) = (report.info, report.analysis.accel.unwrap_or(report.info.accelerator));
+    fields(
+        &json!({ "run": escape(&info.id.0), "measure": report.plan.measure, "accelerator": accel }),
+    )
+}
+
+/// The comparisons, as [`json`] has them.
+pub(super) fn comparison_fields(report: &Report<'_>) -> Vec<Map<String, Value>> {
+    report.analysis.comparisons.iter().map(|found| fields(&comparison(found))).collect()
+}
+
+fn fields(of: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(of) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
     }
 }
 

@@ -2,13 +2,21 @@
 
 mod annotate;
 mod chains;
+mod changelog;
+mod csv;
 mod diffprofile;
 mod exact;
+mod headline;
 mod html;
 mod json;
+mod junit;
+mod ktap;
+mod mail;
 mod markup;
 pub mod number;
+mod outcome;
 mod page;
+mod plain;
 mod processor;
 mod profile;
 mod series;
@@ -21,9 +29,14 @@ mod words;
 
 pub use annotate::{annotation_html, annotation_text};
 pub use chains::{FlameGraph, WorkloadChains, flame_graph, folded};
+pub use changelog::changelog;
+pub use csv::csv;
 pub use diffprofile::diffprofile;
 pub use html::{Beside, html};
 pub use json::{REPORT_FORMAT, json};
+pub use junit::junit;
+pub use ktap::ktap;
+pub use mail::{mail, regzbot};
 pub use page::Look;
 pub use profile::matter;
 pub use text::text;

@@ -25,7 +25,7 @@ fn name_width(sides: &[&SideSummary]) -> usize {
     sides.iter().map(|side| side.name.chars().count()).max().unwrap_or(0)
 }
 
-/// Its lines.
+/// One side in lines: kernel, build, command line, knobs, boots.
 pub(super) fn describe(info: &RunInfo, side: &SideSummary) -> Vec<String> {
     let kernel = info.kernels.get(&side.kernel_name);
     let release = side.facts.as_ref().map(|facts| facts.release.as_str());

@@ -1,5 +1,7 @@
 //! Whole reports, as text at two widths and as JSON.
 
+mod formats;
+
 use super::*;
 use crate::analyse::analyse;
 use crate::analyse::profile::RunProfiles;
