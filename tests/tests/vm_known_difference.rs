@@ -13,8 +13,9 @@ use std::process::{Command, Output};
 use kduel::config::Environment;
 use kduel_tests::Sandbox;
 
-/// The share of an operation that may be unexplained.
-const UNEXPLAINED: f64 = 0.000_5;
+/// The share of an operation that ticks may move from one side to the other; the whole difference is
+/// four times that.
+const UNEXPLAINED: f64 = 0.000_1;
 
 /// What a function costs per operation, on both sides.
 #[derive(Debug)]
