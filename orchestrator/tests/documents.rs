@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use kduel::cli::args::{RunArgs, RunOptions};
-use kduel::config::{Diagnostics, Environment, Loaded, load};
+use kduel::config::{Diagnostics, Environment, Loaded, load, load_kernels};
 use kduel::plan::{Measure, Plan, build, series_label};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -166,6 +166,14 @@ fn the_example_is_what_serde_yaml_reads() {
     }
     let names: Vec<_> = plan.experiments.iter().map(|e| e.name.as_str()).collect();
     assert_eq!(names[experiments.len()..], ["matrix-1s1c", "matrix-2s2c"]);
+}
+
+#[test]
+fn kernels_are_read_from_a_document_whose_experiments_are_no_one_run() {
+    let environment = Environment::below(Path::new("/"));
+    assert!(load(&RunArgs { file: Some(example()), ..RunArgs::default() }, &environment).is_err());
+    let kernels = load_kernels(Some(&example()), &environment).unwrap();
+    assert_eq!(kernels.keys().collect::<Vec<_>>(), ["debian-6.1", "debian-6.12"]);
 }
 
 #[test]

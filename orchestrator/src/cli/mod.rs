@@ -23,6 +23,7 @@ mod verify;
 mod watch;
 mod workloads;
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -163,9 +164,10 @@ fn manage_kernels(args: &kernels::KernelsArgs, environment: &Environment) -> Res
     let named = args.file.as_deref().unwrap_or_else(|| Path::new(DEFAULT_DOCUMENT));
     let document = environment.current_dir.join(named);
     let there = args.file.is_some() || document.is_file();
-    let run = args::RunArgs { file: args.file.clone(), ..args::RunArgs::default() };
-    let loaded = if there { Some(config::load(&run, environment)?) } else { None };
-    let kernels = loaded.map(|loaded| loaded.kernels).unwrap_or_default();
+    let kernels = match there {
+        true => config::load_kernels(args.file.as_deref(), environment)?,
+        false => BTreeMap::new(),
+    };
     let lock = there.then(|| document.with_file_name("kernels.lock"));
     let watcher = watch::Watcher::new(std::io::stderr().is_terminal(), Default::default());
     let context = kernels::KernelsContext {

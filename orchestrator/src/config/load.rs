@@ -74,8 +74,22 @@ pub fn load(args: &RunArgs, environment: &Environment) -> Result<Loaded, Diagnos
     if adhoc::is_adhoc(args) {
         from_flags(args, environment)
     } else {
-        from_document(args, environment)
+        from_document(args, environment, true)
     }
+}
+
+/// Reads the kernels that a document names, `./kernels.yaml` if none is given. Its experiments need
+/// not go into one run.
+///
+/// # Errors
+///
+/// Everything that is wrong with the document.
+pub fn load_kernels(
+    file: Option<&Path>,
+    environment: &Environment,
+) -> Result<BTreeMap<String, KernelSpec>, Diagnostics> {
+    let args = RunArgs { file: file.map(Path::to_owned), ..RunArgs::default() };
+    Ok(from_document(&args, environment, false)?.kernels)
 }
 
 /// Reads one SPEC in the current folder.
@@ -88,7 +102,11 @@ pub fn parse_spec(word: &str, environment: &Environment) -> Result<KernelSpec, S
         .map_err(|error| format!("{}\n  hint: {}", error.message, error.hint))
 }
 
-fn from_document(args: &RunArgs, environment: &Environment) -> Result<Loaded, Diagnostics> {
+fn from_document(
+    args: &RunArgs,
+    environment: &Environment,
+    one_run: bool,
+) -> Result<Loaded, Diagnostics> {
     let current = current_files(environment);
     let named = args.file.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_DOCUMENT));
     let name = string(&named);
@@ -111,6 +129,9 @@ fn from_document(args: &RunArgs, environment: &Environment) -> Result<Loaded, Di
     let selected = without_folders(&mut check, selected);
     let Resolved { experiments, kernels } =
         resolve::resolve(&mut check, &root, &selected, &overrides(args));
+    if one_run {
+        resolve::together(&mut check, &root, &experiments);
+    }
     finish(check.found, &name)?;
     Ok(Loaded { experiments, document: Some(path), kernels, seed: args.seed, save: None })
 }

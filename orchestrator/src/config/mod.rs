@@ -29,6 +29,6 @@ pub use environment::{Environment, EnvironmentError};
 pub use exact::Terms as ExactTermsGiven;
 pub use experiment::{Experiment, Terms};
 pub use kernel_spec::{DebianSpec, KernelSpec};
-pub use load::{DEFAULT_DOCUMENT, Loaded, load, parse_spec};
+pub use load::{DEFAULT_DOCUMENT, Loaded, load, load_kernels, parse_spec};
 pub use spec::SPEC_HELP;
 pub use workloads::{WorkloadUse, defaults};

@@ -43,7 +43,6 @@ pub fn resolve(
         check.found.extend(named.deferred);
         experiments.extend(named.experiment);
     }
-    together(check, root, &experiments);
     let kernels = defined.kernels.into_iter();
     let kernels = kernels.filter_map(|named| Some((named.name, named.kernel?))).collect();
     Resolved { experiments, kernels }
@@ -103,8 +102,9 @@ fn select(check: &mut Check<'_>, named: Vec<Named>, selected: &[(String, Spot)])
     named.into_iter().filter(|named| selected.iter().any(|(word, _)| fits(named, word))).collect()
 }
 
-/// One run has one measure, and one way to look at its data.
-fn together(check: &mut Check<'_>, root: &Node, experiments: &[Experiment]) {
+/// Complains of experiments that no one run can have: it has one measure, and one way to look at its
+/// data.
+pub fn together(check: &mut Check<'_>, root: &Node, experiments: &[Experiment]) {
     let Some(first) = experiments.first() else { return };
     let measure = |other: &&Experiment| other.terms.measure != first.terms.measure;
     let quick = |other: &&Experiment| other.terms.quick != first.terms.quick;
