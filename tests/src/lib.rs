@@ -11,7 +11,7 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
 
@@ -26,6 +26,22 @@ mod sealed;
 pub use fake::{AD_HOC, Said};
 pub use host::{AskedQemu, BusyLoops, OtherQemu, WrappedQemu};
 pub use sealed::{Sealed, silent};
+
+/// Both outputs of a program, to be shown when a test fails.
+pub fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("stdout:\n{}\nstderr:\n{}", text(&output.stdout), text(&output.stderr))
+}
+
+/// Runs kduel to its end, with words that are parted by single spaces.
+///
+/// # Panics
+///
+/// It cannot be started.
+pub fn kduel(sandbox: &Sandbox, words: &str) -> Output {
+    let started = sandbox.kduel().args(words.split(' ')).output();
+    started.unwrap_or_else(|error| panic!("failed to start kduel: {error}"))
+}
 
 /// How long guests may take to follow a kduel that was killed.
 const GRACE: Duration = Duration::from_secs(10);
@@ -71,7 +87,7 @@ impl Sandbox {
 
     /// kduel without arguments, in [`Self::work`].
     pub fn kduel(&self) -> Command {
-        let mut command = Command::new(kduel());
+        let mut command = Command::new(program());
         command
             .current_dir(self.work())
             .env("KDUEL_STATE_DIR", self.state())
@@ -130,7 +146,7 @@ impl Default for Sandbox {
 
 /// The program as `cargo xtask build --debug` leaves it, beside the folder of this test's program.
 #[track_caller]
-fn kduel() -> PathBuf {
+fn program() -> PathBuf {
     let test = env::current_exe().unwrap_or_else(|error| panic!("where is this test: {error}"));
     let built = test.parent().and_then(Path::parent).map(|folder| folder.join("kduel"));
     match built {

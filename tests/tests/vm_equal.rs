@@ -10,21 +10,12 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Duration;
 
 use kduel::clock::{Deadline, Stopwatch};
 use kduel::config::Environment;
-use kduel_tests::{AskedQemu, BusyLoops, OtherQemu, Sandbox, WrappedQemu};
-
-fn said(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!("stdout:\n{}\nstderr:\n{}", text(&output.stdout), text(&output.stderr))
-}
-
-fn kduel(sandbox: &Sandbox, words: &str) -> Output {
-    sandbox.kduel().args(words.split(' ')).output().expect("start kduel")
-}
+use kduel_tests::{AskedQemu, BusyLoops, OtherQemu, Sandbox, WrappedQemu, kduel, said};
 
 #[test]
 fn all_another_qemu_is_compared_only_with_itself() {

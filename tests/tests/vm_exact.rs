@@ -1,6 +1,6 @@
 //! Exact runs in real guests: the same bits whatever the host does, and each way known to break that.
 
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "tests fail by panicking")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::path::Path;
 use std::process::Output;
@@ -10,16 +10,7 @@ use std::time::Duration;
 use kduel::boot::{SealedSpec, Step, run_sealed};
 use kduel::clock::Deadline;
 use kduel::fault::FailureClass;
-use kduel_tests::{BusyLoops, OtherQemu, Sandbox, Sealed, silent};
-
-fn said(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!("stdout:\n{}\nstderr:\n{}", text(&output.stdout), text(&output.stderr))
-}
-
-fn kduel(sandbox: &Sandbox, words: &str) -> Output {
-    sandbox.kduel().args(words.split(' ')).output().expect("start kduel")
-}
+use kduel_tests::{BusyLoops, OtherQemu, Sandbox, Sealed, kduel, said, silent};
 
 #[test]
 fn a_run_is_verified_beside_busy_loops_and_not_booted_twice() {

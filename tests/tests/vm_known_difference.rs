@@ -8,10 +8,10 @@
 )]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use kduel::config::Environment;
-use kduel_tests::Sandbox;
+use kduel_tests::{Sandbox, said};
 
 /// The share of an operation that ticks may move from one side to the other; the whole difference is
 /// four times that.
@@ -33,11 +33,6 @@ fn images() -> [PathBuf; 2] {
     let built = Command::new(builder).arg(&folder).output().expect("start the builder");
     assert!(built.status.success(), "{}", said(&built));
     ["plain", "patched"].map(|side| folder.join(side).join("bzImage"))
-}
-
-fn said(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!("stdout:\n{}\nstderr:\n{}", text(&output.stdout), text(&output.stderr))
 }
 
 /// The rows of own tasks, the total among them.

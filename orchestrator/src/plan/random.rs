@@ -1,25 +1,7 @@
 //! The generator behind orders and layout seeds: published, and never to change, because a stored
 //! seed must give the same schedule for ever.
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): spreads a seed over a larger state.
-#[derive(Debug, Clone)]
-pub struct SplitMix64(u64);
-
-impl SplitMix64 {
-    /// Starts at `seed`.
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next number.
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-}
+use kduel_stats::Random as SplitMix64;
 
 /// xoshiro256** 1.0 (Blackman and Vigna, 2018).
 #[derive(Debug, Clone)]

@@ -1,4 +1,5 @@
-/// SplitMix64 (Steele, Lea and Flood, 2014), and what simulations draw from it.
+/// SplitMix64 (Steele, Lea and Flood, 2014), and what simulations draw from it. Never to change: stored
+/// seeds of schedules go through it, too.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
