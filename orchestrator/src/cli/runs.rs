@@ -6,12 +6,14 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use crate::analyse::count_pairs;
+use crate::analyse::profile::RunProfiles;
 use crate::collect::{
     KnownBoots, KnownSize, ListedRun, RunRef, StoredRun, find_run, list_runs, remove_run, set_label,
 };
 use crate::config::Environment;
 use crate::exit_code;
 use crate::fault::Failure;
+use crate::report::worst_word;
 use crate::text::{count, escape};
 use crate::units;
 
@@ -196,7 +198,10 @@ fn row(run: &ListedRun, now: jiff::Timestamp) -> [String; COLUMNS.len()] {
     }
     let analysis = analyse_stored(&stored);
     let pairs = count_pairs(&stored.plan, &stored.records, &analysis.comparisons);
-    let worst = if run.running { "running" } else { analysis.worst.words() }.to_owned();
+    let worst = match run.running {
+        true => "running".to_owned(),
+        false => worst_word(&analysis, &RunProfiles::default()),
+    };
     let pairs = format!("{}/{}", pairs.done, pairs.planned);
     [since, run.id.0.clone(), label, experiments, list(sides), worst, pairs, size]
 }
@@ -276,6 +281,20 @@ mod tests {
             ["2h", id, "a\\x1b[2Jb", "fork", "base,patched", "regression", "8/8"]
         );
         assert_eq!(lines[2][4], "unreadable");
+    }
+
+    #[test]
+    fn exact_runs_are_listed_in_words_of_work() {
+        let fixture =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/profile/fork-exit");
+        let runs = tempfile::tempdir().unwrap();
+        let folder = runs.path().join("20261130-201959-0000");
+        std::fs::create_dir(&folder).unwrap();
+        for name in ["run.json", "plan.json", "journal.jsonl"] {
+            std::fs::copy(fixture.join(name), folder.join(name)).unwrap();
+        }
+        let text = table(&list_runs(runs.path()).unwrap(), crate::clock::now());
+        assert!(text.contains("more instructions"), "{text}");
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use kduel_protocol::{ExactMetric, workload};
 
 use crate::analyse::profile::RunProfiles;
-use crate::analyse::{Comparison, CountPair, ExactFinding, ExactWord, SideSummary, Verdict};
+use crate::analyse::{
+    Analysis, Comparison, CountPair, ExactFinding, ExactWord, SideSummary, Verdict,
+};
 use crate::collect::ExactBoot;
 use crate::plan::{PlannedExperiment, machine_of};
 use crate::text::count;
@@ -53,17 +55,22 @@ pub(super) fn verdicts(page: &mut Page, report: &Report<'_>) {
     }
 }
 
-fn primary<'a>(report: &Report<'a>) -> Vec<&'a Comparison> {
-    report.analysis.comparisons.iter().filter(|c| c.primary).collect()
+fn primary(analysis: &Analysis) -> Vec<&Comparison> {
+    analysis.comparisons.iter().filter(|c| c.primary).collect()
+}
+
+/// The worst of what was found, of work where work was counted. Empty `profiles` do not tell equal
+/// totals of different functions from identical ones.
+pub fn worst_word(analysis: &Analysis, profiles: &RunProfiles) -> String {
+    let worst = primary(analysis).into_iter().min_by_key(|c| c.verdict);
+    worst.map_or_else(|| analysis.worst.words().to_owned(), |c| word_of(c, profiles))
 }
 
 /// The worst word, and how often which.
 pub(super) fn headline(report: &Report<'_>) -> Vec<Span> {
     let (analysis, profiles) = (report.analysis, report.profiles);
-    let primary = primary(report);
-    let worst = primary.iter().min_by_key(|c| c.verdict);
-    let word = worst.map_or_else(|| analysis.worst.words().to_owned(), |c| word_of(c, profiles));
-    let mut spans = vec![Span::Coloured(word, analysis.worst)];
+    let primary = primary(analysis);
+    let mut spans = vec![Span::Coloured(worst_word(analysis, profiles), analysis.worst)];
     if primary.len() > 1 {
         spans.push(
             format!("(of {}: {})", count(primary.len(), "comparison"), tally(&primary, profiles))
@@ -75,7 +82,7 @@ pub(super) fn headline(report: &Report<'_>) -> Vec<Span> {
 
 /// The comparisons that are shown, and what is to be said of the others.
 pub(super) fn shown<'a>(report: &Report<'a>) -> (Vec<&'a Comparison>, Option<String>) {
-    let (primary, profiles) = (primary(report), report.profiles);
+    let (primary, profiles) = (primary(report.analysis), report.profiles);
     let is_shown = |comparison: &&Comparison| {
         primary.len() <= SHOWN_IN_FULL || changed(comparison) || unlike(comparison, profiles)
     };

@@ -32,6 +32,7 @@ pub use chains::{FlameGraph, WorkloadChains, flame_graph, folded};
 pub use changelog::changelog;
 pub use csv::csv;
 pub use diffprofile::diffprofile;
+pub use exact::worst_word;
 pub use html::{Beside, html};
 pub use json::{REPORT_FORMAT, json};
 pub use junit::junit;
