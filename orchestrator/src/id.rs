@@ -30,4 +30,9 @@ impl BootId {
         let repeat = if attempt == 0 { String::new() } else { format!("-r{attempt}") };
         Self(format!("{experiment}-b{block:02}-{side}{repeat}"))
     }
+
+    /// Of the boot that is only compared with this one. No side's name has a `+`.
+    pub fn sentinel(self) -> Self {
+        Self(format!("{}+sentinel", self.0))
+    }
 }

@@ -23,6 +23,9 @@ pub(super) fn rule(plan: &Plan, experiment: &PlannedExperiment) -> Rule {
     let planned = |statistic| Rule { statistic, looks: Looks::up_to(pairs) };
     match plan.statistic {
         _ if plan.quick => Rule::quick(pairs),
+        _ if plan.calibrate => {
+            Rule { statistic: kduel_stats::Statistic::SignedRank, looks: Looks::once(pairs) }
+        }
         Statistic::SignedRank => planned(kduel_stats::Statistic::SignedRank),
         Statistic::T => planned(kduel_stats::Statistic::PairedT),
         Statistic::Welch => planned(kduel_stats::Statistic::Welch),

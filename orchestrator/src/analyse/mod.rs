@@ -2,10 +2,12 @@
 
 mod align;
 pub mod annotate;
+mod calibration;
 mod chains;
 mod comparison;
 mod decide;
 mod distribution;
+mod effort;
 mod exact;
 mod failures;
 mod margin;
@@ -23,12 +25,14 @@ mod trace;
 mod warnings;
 
 pub use align::{Call, SharedChain, shared_chains};
+pub use calibration::{SeriesCalibration, calibrations};
 pub use chains::ChainSums;
 pub use comparison::{Comparison, SeriesName, Verdict};
 pub use distribution::DistributionSummary;
+pub use effort::{Sight, best_within, sights};
 pub use exact::{CountPair, ExactFinding, ExactWord};
 pub use failures::FailureGroup;
-pub use margin::default_margin;
+pub use margin::{calibrated, default_margin, timed_margin};
 pub use run::{Analysis, PairCount, analyse, count_pairs, is_decided, looks_at};
 pub use self_test::{record_difference, self_test};
 pub use sides::{ExactGuest, SideSummary, cmdline_words, sides_same};

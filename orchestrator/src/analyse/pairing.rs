@@ -7,8 +7,9 @@ use crate::text::count;
 
 use super::decide::{Open, better, rule};
 use super::failures::{KernelBoots, fails};
-use super::series::{Metric, Summaries, latest, latest_results, metrics};
-use super::{Comparison, SeriesName, Verdict, default_margin};
+use super::series::{Metric, Summaries, latest, latest_results, metrics, sentinel_differences};
+use super::warnings::undeclared;
+use super::{Comparison, SeriesName, Verdict, timed_margin};
 use crate::plan::series_label;
 
 /// Every candidate of `experiment` against its base, series by series. `mixed`: the run's boots did
@@ -34,15 +35,23 @@ pub(super) fn compare_experiment(
                 Summaries::of(&latest(records, &experiment.name, &side.name), trial, &metric)
             };
             let base_summaries = summaries(base);
+            let accel = records.first().map_or(Accel::Tcg, |record| record.accel);
+            let names = (metric.name.as_str(), metric.unit.as_str());
+            let margin = timed_margin(experiment, trial, names, accel);
+            let sentinels = |side: &PlannedSide| {
+                let own = latest(records, &experiment.name, &side.name);
+                sentinel_differences(&own, records, trial, &metric)
+            };
             for (index, side) in candidates.iter().enumerate() {
-                let accel = records.first().map_or(Accel::Tcg, |record| record.accel);
                 let pairing = Pairing {
                     base_name: &base.name,
                     side_name: &side.name,
                     base: &base_summaries,
                     side: &summaries(side),
                     metric: &metric,
-                    margin: default_margin(accel, &trial.workload, &metric.name),
+                    margin: base_summaries.location().map_or(margin.relative, |at| margin.of(at)),
+                    sentinels: [sentinels(base), sentinels(side)].concat(),
+                    undeclared: !undeclared(experiment, &side.name, records).is_empty(),
                     base_first: base_first(experiment, index + 1),
                 };
                 let series = SeriesName {
@@ -79,7 +88,11 @@ struct Pairing<'a> {
     base: &'a Summaries,
     side: &'a Summaries,
     metric: &'a Metric,
+    /// Relative.
     margin: f64,
+    /// Of both sides.
+    sentinels: Vec<f64>,
+    undeclared: bool,
     base_first: Vec<bool>,
 }
 
@@ -156,10 +169,10 @@ impl Pairing<'_> {
         doubts(&Conditions {
             pairs,
             delta: self.margin.ln_1p(),
-            sentinels: &[],
+            sentinels: &self.sentinels,
             base: boots(self.base),
             side: boots(self.side),
-            undeclared: false,
+            undeclared: self.undeclared,
         })
     }
 

@@ -49,9 +49,10 @@ pub(in crate::analyse) fn latest<'a>(
 }
 
 /// A boot that the user stopped says nothing, not even that it failed; one that only repeats another's
-/// first trial speaks in the self-test alone.
+/// first trial speaks in the self-test alone, a sentinel only about its own side.
 pub(super) fn happened(record: &BootRecord) -> bool {
     !record.is_again()
+        && !record.sentinel
         && !matches!(&record.outcome, BootOutcome::Failed(f) if f.class == FailureClass::Interrupted)
 }
 
@@ -77,7 +78,7 @@ pub(super) fn metrics(trial: &TrialSpec, results: &[&BootResult]) -> Vec<Metric>
     metrics
 }
 
-fn promised(trial: &TrialSpec) -> Vec<Metric> {
+pub(super) fn promised(trial: &TrialSpec) -> Vec<Metric> {
     let own = trial.command.iter().flat_map(|command| &command.metrics);
     let mut metrics: Vec<Metric> = own
         .map(|metric| Metric {
@@ -140,6 +141,27 @@ pub(super) fn boot_summary(
         return Err(Unusable::Boot(format!("only {found} of {of} iterations")));
     }
     kduel_stats::log_mean(&values).map_err(|error: StatsError| Unusable::Series(error.to_string()))
+}
+
+/// The differences of sentinels from their side's own boots in the same blocks, on the log scale:
+/// from the boot that came first to the other.
+pub(super) fn sentinel_differences(
+    own: &BTreeMap<usize, &BootRecord>,
+    records: &[BootRecord],
+    trial: &TrialSpec,
+    metric: &Metric,
+) -> Vec<f64> {
+    let Some(any) = own.values().next() else { return Vec::new() };
+    let summary = |record: &BootRecord| boot_summary(result(record)?, trial, metric).ok();
+    let sentinels = records.iter().filter(|record| {
+        record.sentinel && record.experiment == any.experiment && record.side == any.side
+    });
+    let difference = |sentinel: &BootRecord| {
+        let other = own.get(&sentinel.block)?;
+        let difference = summary(sentinel)? - summary(other)?;
+        Some(if sentinel.slot < other.slot { -difference } else { difference })
+    };
+    sentinels.filter_map(difference).collect()
 }
 
 /// One side's boot summaries for one series.

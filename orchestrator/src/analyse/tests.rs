@@ -352,3 +352,82 @@ proptest! {
         prop_assert!(close(ratio(there.low) * ratio(back.high), 1.0));
     }
 }
+
+/// A boot of `side` again, in the block of `of`.
+fn sentinel(of: &BootRecord, factor: f64) -> BootRecord {
+    let mut sentinel = of.clone();
+    (sentinel.sentinel, sentinel.slot) = (true, of.slot + 1);
+    sentinel.boot = sentinel.boot.sentinel();
+    result_mut(&mut sentinel).samples.iter_mut().for_each(|sample| sample.value *= factor);
+    sentinel
+}
+
+#[test]
+fn a_side_that_differs_from_itself_decides_nothing() {
+    let plan = plan(&["base", "patched"], 8);
+    let mut records = pairs("patched", &SLOWER);
+    records.push(sentinel(&records[10], 1.05));
+    assert_eq!(only(&analyse(&plan, &records)).verdict, Verdict::Regression);
+    for (boot, first, said) in [(10, false, "by +20.0 %"), (11, true, "by -16.7 %")] {
+        let mut records = records.clone();
+        let mut loud = sentinel(&records[boot], 1.2);
+        // From the boot that came first to the other.
+        loud.slot = if first { 0 } else { loud.slot };
+        records.push(loud);
+        let analysis = analyse(&plan, &records);
+        let found = only(&analysis);
+        assert_eq!((found.verdict, found.pairs), (Verdict::Inconclusive, 8));
+        assert!(found.reason.contains(said), "{}", found.reason);
+    }
+}
+
+#[test]
+fn sides_that_differ_in_what_nobody_declared_decide_nothing() {
+    let undeclared = |change: &dyn Fn(&mut BootResult), side: &str, which: usize| {
+        let mut records = pairs("patched", &SLOWER);
+        boots(&mut records, side).skip(which).for_each(change);
+        let analysis = analyse(&plan(&["base", "patched"], 8), &records);
+        (only(&analysis).verdict, analysis.warnings.join("; "))
+    };
+    let clock = |result: &mut BootResult| result.facts.clocksource = "hpet".into();
+    let (verdict, said) = undeclared(&clock, "patched", 0);
+    assert_eq!(verdict, Verdict::Inconclusive);
+    assert!(said.contains("base and patched use different clock sources"), "{said}");
+    let (verdict, said) = undeclared(&clock, "base", 5);
+    assert_eq!(verdict, Verdict::Inconclusive);
+    assert!(said.contains("base: not every boot used the same clock source"), "{said}");
+    let processor = |result: &mut BootResult| result.facts.cpu_model = "another".into();
+    assert!(undeclared(&processor, "patched", 0).1.contains("different processors"));
+}
+
+#[test]
+fn margins_of_the_user_and_of_a_calibration_win_over_the_usual_one() {
+    let records = pairs("patched", &SLOWER);
+    let margin = |change: &dyn Fn(&mut crate::plan::PlannedExperiment)| {
+        let mut plan = plan(&["base", "patched"], 8);
+        change(&mut plan.experiments[0]);
+        let analysis = analyse(&plan, &records);
+        (only(&analysis).margin, only(&analysis).verdict)
+    };
+    assert_eq!(margin(&|_| ()), (0.1, Verdict::Regression));
+    let calibrated = |margin| crate::plan::CalibratedSeries {
+        workload: "fork-exit".into(),
+        metric: "time".into(),
+        margin,
+        iteration_variance: 1e-4,
+        boot_variance: 1e-4,
+        run: "r".into(),
+    };
+    let found = margin(&|experiment| experiment.calibrated.push(calibrated(0.25)));
+    assert_eq!(found, (0.25, Verdict::NoChange));
+    let both = margin(&|experiment| {
+        experiment.calibrated.push(calibrated(0.25));
+        experiment.margin.relative = Some(0.05);
+    });
+    assert_eq!(both, (0.05, Verdict::Regression));
+    let base = only(&analyse(&plan(&["base", "patched"], 8), &records)).base.unwrap();
+    let (absolute, verdict) = margin(&|experiment| {
+        experiment.margin.absolute.insert("ns".into(), base / 2.0);
+    });
+    assert!(close(absolute, 0.5) && verdict == Verdict::NoChange, "{absolute}");
+}

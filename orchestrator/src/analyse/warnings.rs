@@ -1,3 +1,5 @@
+use kduel_protocol::Facts;
+
 use crate::collect::BootRecord;
 use crate::plan::PlannedExperiment;
 
@@ -16,13 +18,6 @@ pub(super) fn warn(
     let Some((base, candidates)) = sides.split_first() else { return };
     for side in sides {
         let name = &side.name;
-        let results = latest_results(records, &experiment.name, name);
-        let mut identities = results.values().map(|result| identity(&result.facts));
-        if let Some(first) = identities.next()
-            && identities.any(|other| other != first)
-        {
-            warnings.push(format!("{name}: not every boot ran the same kernel"));
-        }
         if side.not_idle > 0 {
             let (boots, of) = (side.not_idle, side.completed);
             warnings.push(format!(
@@ -45,17 +40,52 @@ pub(super) fn warn(
             ));
         }
     }
-    // A sealed guest's clocks all follow the instructions.
-    let timed = candidates.iter().filter(|_| experiment.exact.is_none());
-    for side in timed {
-        if let (Some(a), Some(b)) = (&base.facts, &side.facts)
-            && a.clocksource != b.clocksource
-        {
-            let (base_name, name) = (&base.name, &side.name);
-            warnings.push(format!(
-                "{base_name} and {name} use different clock sources: {} and {}",
-                a.clocksource, b.clocksource
-            ));
+    for side in candidates {
+        for what in undeclared(experiment, &side.name, records) {
+            if !warnings.contains(&what) {
+                warnings.push(what);
+            }
         }
     }
+}
+
+/// In what the base's guests and those of `side` differ beyond what was declared, or one side's guests
+/// among each other, in sentences.
+pub(super) fn undeclared(
+    experiment: &PlannedExperiment,
+    side: &str,
+    records: &[BootRecord],
+) -> Vec<String> {
+    let Some(base) = experiment.sides.first() else { return Vec::new() };
+    let facts = |name: &str| -> Vec<&Facts> {
+        latest_results(records, &experiment.name, name).into_values().map(|r| &r.facts).collect()
+    };
+    let names = [base.name.as_str(), side];
+    let sides = names.map(facts);
+    let mut found = Vec::new();
+    for (name, facts) in names.iter().zip(&sides) {
+        if differs(facts, identity) {
+            found.push(format!("{name}: not every boot ran the same kernel"));
+        }
+        if experiment.exact.is_none() && differs(facts, |facts| &facts.clocksource) {
+            found.push(format!("{name}: not every boot used the same clock source"));
+        }
+    }
+    let [Some(a), Some(b)] = sides.map(|facts| facts.first().copied()) else { return found };
+    let [a_name, b_name] = names;
+    // A sealed guest's clocks all follow the instructions.
+    if experiment.exact.is_none() && a.clocksource != b.clocksource {
+        let (a, b) = (&a.clocksource, &b.clocksource);
+        found.push(format!("{a_name} and {b_name} use different clock sources: {a} and {b}"));
+    }
+    let declared = experiment.sides.iter().any(|side| !side.knobs.cpu_flags.is_empty());
+    if !declared && a.cpu_model != b.cpu_model {
+        let (a, b) = (&a.cpu_model, &b.cpu_model);
+        found.push(format!("{a_name} and {b_name} have different processors: {a} and {b}"));
+    }
+    found
+}
+
+fn differs<'a, T: PartialEq>(facts: &[&'a Facts], what: impl Fn(&'a Facts) -> T) -> bool {
+    facts.windows(2).any(|pair| what(pair[0]) != what(pair[1]))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::collect::RunRef;
-use crate::plan::Statistic;
+use crate::plan::{MARGIN_HELP, Statistic, parse_margin};
 use crate::units;
 
 /// Examples shown below the help of `run` and `plan`.
@@ -142,6 +142,19 @@ pub struct RunArgs {
     #[arg(long, conflicts_with_all = ["quick", "stat"])]
     pub anytime: bool,
 
+    /// The change that matters: 2%, 50ns, 3 instructions; of several the larger one counts.
+    #[arg(long, value_name = "MARGIN", value_delimiter = ',', value_parser = margin)]
+    pub margin: Vec<String>,
+
+    /// Compare the base with itself, at least 20 pairs, and keep the margins that this host can be
+    /// trusted with, for later runs.
+    #[arg(long, conflicts_with_all = ["quick", "stat", "anytime", "candidates", "margin", "save"])]
+    pub calibrate: bool,
+
+    /// Start no further pair of a timed run once it would end later than this: 20m.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub budget: Option<u32>,
+
     /// Allow sides that are the same.
     #[arg(long)]
     pub aa: bool,
@@ -172,7 +185,7 @@ pub struct RunArgs {
 }
 
 /// What decides a plan or its folder, and so means nothing to a run that has both.
-const PLAN_FLAGS: [&str; 33] = [
+const PLAN_FLAGS: [&str; 35] = [
     "experiments",
     "file",
     "base",
@@ -201,6 +214,8 @@ const PLAN_FLAGS: [&str; 33] = [
     "quick",
     "stat",
     "anytime",
+    "margin",
+    "calibrate",
     "aa",
     "seed",
     "command",
@@ -235,9 +250,9 @@ pub struct RunOptions {
     #[arg(long, value_name = "RUN", conflicts_with_all = PLAN_FLAGS)]
     pub resume: Option<RunRef>,
 
-    /// Start no further pair of a timed run once it would end later than this: 20m.
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    pub budget: Option<u32>,
+    /// Begin a timed run although it could not show a change as small as its margin.
+    #[arg(long)]
+    pub anyway: bool,
 
     /// Boot every side of an exact run, also those whose result is known.
     #[arg(long)]
@@ -254,6 +269,14 @@ fn seconds(text: &str) -> Result<u32, String> {
     match u32::try_from(ns / 1_000_000_000) {
         Ok(seconds) if seconds > 0 => Ok(seconds),
         _ => Err("at least one second, such as 90s or 5m".to_owned()),
+    }
+}
+
+/// A margin, as it was written.
+fn margin(text: &str) -> Result<String, String> {
+    match parse_margin(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(why) => Err(format!("{why}: {MARGIN_HELP}")),
     }
 }
 
@@ -321,7 +344,7 @@ mod tests {
     /// A flag that would be silently ignored beside `--resume` is refused.
     #[test]
     fn everything_that_decides_a_plan_conflicts_with_resume() {
-        let how_it_is_run = ["accel", "qemu", "verbose", "backend"];
+        let how_it_is_run = ["budget", "accel", "qemu", "verbose", "backend"];
         let all = RunArgs::augment_args(clap::Command::new("run"));
         let forgotten: Vec<&str> = all
             .get_arguments()

@@ -3,6 +3,7 @@
 mod add;
 mod annotate;
 pub mod args;
+mod calibrate;
 mod chains;
 mod doctor;
 mod error;
@@ -16,6 +17,7 @@ mod report;
 mod run;
 mod runs;
 mod shell;
+mod sight;
 mod signals;
 mod talk;
 mod trace;
@@ -26,10 +28,12 @@ mod workloads;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::Path;
+use std::time::Duration;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::boot::Accel;
+use crate::collect::Calibrations;
 use crate::config::{self, DEFAULT_DOCUMENT, Environment};
 use crate::exit_code;
 use crate::host::Qemu;
@@ -146,17 +150,19 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError>
 }
 
 fn show_plan(args: &args::RunArgs, environment: &Environment) -> Result<u8, CliError> {
-    let (_, plan) = prepare::planned(args, environment)?;
+    let (_, mut plan) = prepare::planned(args, environment)?;
     let qemu = Qemu::find(args.qemu.as_deref(), &environment.path).ok();
     let accel = match &qemu {
         Some(qemu) => prepare::likely_accel(args.accel, qemu, environment),
         None => Accel::Tcg,
     };
+    Calibrations::load(&environment.calibration_file())?.enter(&mut plan, Path::new("/"), accel);
+    let budget = args.budget.map(|seconds| Duration::from_secs(seconds.into()));
     let command_line = |experiment: &PlannedExperiment, side: &PlannedSide| match &qemu {
         Some(qemu) => nominal_command_line(qemu, experiment, side, accel),
         None => vec!["no QEMU was found: see `kduel doctor`".to_owned()],
     };
-    report::emit(&plan::render(&plan, accel, &command_line))?;
+    report::emit(&plan::render(&plan, accel, budget, &command_line))?;
     Ok(exit_code::DONE)
 }
 

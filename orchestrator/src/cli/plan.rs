@@ -1,8 +1,11 @@
 //! `kduel plan`: what a run would do. Touches nothing.
 
+use std::time::Duration;
+
 use kduel_protocol::{Knobs, Monitor, Topology, TrialSpec};
 
-use crate::analyse::looks_at;
+use super::sight;
+use crate::analyse::{self, looks_at};
 use crate::boot::Accel;
 use crate::plan::{
     Block, ExactTerms, Measure, Plan, PlannedExperiment, PlannedSide, Statistic, cost, machine_of,
@@ -12,13 +15,19 @@ use crate::text::{count, escape};
 use crate::units;
 
 /// Blocks shown of each experiment.
-const BLOCKS_SHOWN: usize = 4;
+const BLOCKS_SHOWN: usize = 6;
 
 /// Gives the QEMU command line of a side, program first.
 pub type CommandLineOf<'a> = &'a dyn Fn(&PlannedExperiment, &PlannedSide) -> Vec<String>;
 
-/// A plan for people. `accel` is what the guests would run on, as far as is known.
-pub fn render(plan: &Plan, accel: Accel, command_line: CommandLineOf<'_>) -> String {
+/// A plan for people. `accel` is what the guests would run on, as far as is known; `budget` what may be
+/// spent on each experiment of a timed run, what the plan itself takes if absent.
+pub fn render(
+    plan: &Plan,
+    accel: Accel,
+    budget: Option<Duration>,
+    command_line: CommandLineOf<'_>,
+) -> String {
     let is_exact = plan.measure == Measure::Instructions;
     let total = cost::of_plan(plan, accel);
     let mut out = format!(
@@ -40,7 +49,8 @@ pub fn render(plan: &Plan, accel: Accel, command_line: CommandLineOf<'_>) -> Str
             Measure::Time => looks(&looks_at(plan, experiment)),
             Measure::Instructions => String::new(),
         };
-        out += &render_experiment(experiment, &looks, accel, command_line);
+        let sights = sights(plan, experiment, accel, budget);
+        out += &render_experiment(experiment, &looks, &sights, accel, command_line);
     }
     out
 }
@@ -48,6 +58,7 @@ pub fn render(plan: &Plan, accel: Accel, command_line: CommandLineOf<'_>) -> Str
 fn render_experiment(
     experiment: &PlannedExperiment,
     looks: &str,
+    sights: &str,
     accel: Accel,
     command_line: CommandLineOf<'_>,
 ) -> String {
@@ -80,6 +91,7 @@ fn render_experiment(
     if !looks.is_empty() {
         out += &format!("  looks     {looks}; ends at the first that decides every series\n");
     }
+    out += sights;
     out += &section("order", schedule(experiment));
     let lines = experiment.sides.iter().map(|side| {
         let words: Vec<String> =
@@ -87,6 +99,22 @@ fn render_experiment(
         format!("{}: {}", side.name, words.join(" "))
     });
     out + &section("QEMU", lines)
+}
+
+/// What a timed run could show, and what its time is best spent on.
+fn sights(
+    plan: &Plan,
+    experiment: &PlannedExperiment,
+    accel: Accel,
+    budget: Option<Duration>,
+) -> String {
+    if plan.measure != Measure::Time || plan.calibrate {
+        return String::new();
+    }
+    let all = analyse::sights(plan, experiment, accel);
+    let budget = budget.unwrap_or_else(|| cost::of_experiment(experiment, accel).total);
+    section("detects", all.iter().map(sight::line))
+        + &section("budget", sight::budget(plan, experiment, accel, budget).into_iter())
 }
 
 /// When a run may end before its last pair; empty if it may not.
@@ -159,8 +187,12 @@ fn trial(spec: &TrialSpec, exact: Option<&ExactTerms>, accel: Accel) -> String {
 
 fn schedule(experiment: &PlannedExperiment) -> impl Iterator<Item = String> {
     let line = |block: &Block| {
-        let names = block.order.iter().filter_map(|index| experiment.sides.get(*index));
-        let names: Vec<&str> = names.map(|side| side.name.as_str()).collect();
+        let name = |(side, sentinel): (usize, bool)| {
+            let name = &experiment.sides.get(side)?.name;
+            Some(if sentinel { format!("{name} (sentinel)") } else { name.clone() })
+        };
+        let names = block.boots().into_iter().filter_map(name);
+        let names: Vec<String> = names.collect();
         format!("block {}: {}", block.index + 1, names.join(", "))
     };
     let shown = experiment.blocks.iter().take(BLOCKS_SHOWN).map(line);

@@ -7,11 +7,13 @@ use std::sync::atomic::AtomicBool;
 
 use super::CliError;
 use super::args::{AccelArg, RunArgs, RunOptions};
+use super::sight::refuse_blind;
 use super::watch::Watcher;
 use crate::boot::Accel;
 use crate::boot::fake::Script;
 use crate::collect::{
-    BootRecord, HostInfo, KernelIdentity, KnownBoots, QemuInfo, RunFolder, RunInfo, RunRef,
+    BootRecord, Calibrations, HostInfo, KernelIdentity, KnownBoots, QemuInfo, RunFolder, RunInfo,
+    RunRef,
 };
 use crate::config::{self, Environment, KernelSpec, Loaded};
 use crate::event::RunEvent;
@@ -76,6 +78,15 @@ fn start(
     }
     let wanted = Wanted::New { document: loaded.document.as_deref() };
     let rig = Rig::find(args, environment, &plan, wanted, watcher)?;
+    Calibrations::load(&environment.calibration_file())?.enter(
+        &mut plan,
+        Path::new("/"),
+        rig.accel,
+    );
+    if matches!(rig.backend, Backend::Qemu(_)) && !options.anyway {
+        let command: Vec<String> = std::env::args().collect();
+        refuse_blind(&plan, rig.accel, &command)?;
+    }
     if let Some(path) = loaded.save()? {
         watcher.say(&format!("wrote {}", path.display()));
     }
@@ -129,16 +140,7 @@ pub(super) fn planned(
     let seed = seed.map_err(|error| {
         Failure::new(FailureClass::HostIo, format!("failed to draw a seed: {error}"))
     })?;
-    let mut plan = plan::build(&loaded, seed);
-    if let Some(statistic) = args.statistic() {
-        if plan.measure == Measure::Instructions {
-            let title = "--stat and --anytime belong to timed runs, and this is an exact one";
-            return Err(Failure::new(FailureClass::Usage, title)
-                .hint("leave them out: the same run gives the same bits")
-                .into());
-        }
-        plan.statistic = statistic;
-    }
+    let plan = plan::build(&loaded, seed);
     Ok((loaded, plan))
 }
 

@@ -10,7 +10,7 @@ use super::args::{FailOn, RUN_EXAMPLES, RunArgs, RunOptions};
 use super::prepare::{Prepared, prepare};
 use super::talk::tell;
 use super::watch::{WatchOptions, Watcher};
-use super::{CliError, logging, profile, report, signals};
+use super::{CliError, calibrate, logging, profile, report, signals};
 use crate::analyse::profile::RunProfiles;
 use crate::analyse::{Analysis, Verdict};
 use crate::clock::Deadline;
@@ -48,7 +48,7 @@ pub fn run(command: &RunCommand, environment: &Environment) -> Result<u8, CliErr
         let log = prepared.folder.path().join("log.jsonl");
         logging::start(&log, environment.log.as_deref(), super::colour(environment))?;
         watcher.say(&format!("run {}", prepared.folder.id()));
-        let budget = options.budget.map(|seconds| Duration::from_secs(seconds.into()));
+        let budget = args.budget.map(|seconds| Duration::from_secs(seconds.into()));
         let end = carry_out(&mut prepared, budget, &watcher)?;
         Ok((prepared, end))
     });
@@ -140,6 +140,9 @@ pub(super) fn conclude(
         report::emit(&render(report::Format::Json, Look::default()))?;
     } else {
         report::emit(&render(report::Format::Text, report::look()))?;
+        if stored.plan.calibrate && end.cut_short.is_none() {
+            report::emit(&calibrate::conclude(&stored, environment)?)?;
+        }
     }
     // Told only where nothing else is: what stopped the run may have stopped this too.
     let derived = write_derived(prepared, &stored, &render(report::Format::Json, Look::default()));

@@ -82,7 +82,8 @@ fn boot_and_log_in(
     let accel = prepare::choose_accel(args.accel, &qemu, Some(&kernel), environment, watcher)?;
     let architecture = qemu.architecture;
     let recipe = GuestRecipe { experiment: experiment.clone(), side, kernel, accel, architecture };
-    let block = Block { index: 0, order: vec![side], layout_seed: plan.seed, cpu: None };
+    let block =
+        Block { index: 0, order: vec![side], layout_seed: plan.seed, cpu: None, sentinel: None };
     let (_, spec) = recipe.boot(&block, 0)?;
     let stop = Arc::new(AtomicBool::new(false));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -1,5 +1,6 @@
 //! What a run leaves behind: the journal, its folder, and the samples in it.
 
+mod calibration;
 mod folder;
 #[cfg(test)]
 mod folder_tests;
@@ -15,6 +16,7 @@ mod samples;
 pub(crate) mod testing;
 mod write;
 
+pub use calibration::{Calibrations, Conditions};
 pub use folder::{RunFolder, StoredRun};
 pub use info::{HostInfo, KernelIdentity, QemuInfo, RUN_FORMAT, RunInfo};
 pub use journal::{Cut, Journal, Recovered, recover};

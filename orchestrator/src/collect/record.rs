@@ -32,6 +32,9 @@ pub struct BootRecord {
     pub first_sample_ms: Option<u64>,
     /// From start to proof of the end, in milliseconds.
     pub took_ms: u64,
+    /// A boot to be compared with its side's own one in the same block, and with nothing else.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub sentinel: bool,
     /// What executed it.
     pub accel: Accel,
     /// What only a boot of an exact run has.

@@ -37,8 +37,11 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
                 order: order(sides.len(), index),
                 layout_seed: 1,
                 cpu: None,
+                sentinel: None,
             })
             .collect(),
+        margin: crate::plan::MarginTerms::default(),
+        calibrated: Vec::new(),
         exact: None,
     };
     Plan {
@@ -48,6 +51,7 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
         quick: false,
         statistic: crate::plan::Statistic::default(),
         aa: false,
+        calibrate: false,
         experiments: vec![experiment],
     }
 }
@@ -147,6 +151,7 @@ pub fn failed(
 
 fn record(experiment: &str, side: &str, block: usize, outcome: BootOutcome) -> BootRecord {
     BootRecord {
+        sentinel: false,
         boot: BootId::new(experiment, block, side, 0),
         experiment: experiment.into(),
         side: side.into(),

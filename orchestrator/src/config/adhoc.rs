@@ -283,6 +283,15 @@ impl Flags<'_> {
             let spot = models[0].spot;
             terms.push(Entry::new("cpu", Node::list(spot, models)));
         }
+        if let Some(statistic) = args.statistic() {
+            terms.push(Entry::new("stat", words.node("--stat", statistic.name())));
+        }
+        if !args.margin.is_empty() {
+            let margins: Vec<Node> =
+                args.margin.iter().map(|m| words.node("--margin", m)).collect();
+            let spot = margins[0].spot;
+            terms.push(Entry::new("margin", Node::list(spot, margins)));
+        }
         for (key, given) in [("quick", args.quick), ("aa", args.aa), ("chains", args.chains)] {
             if given {
                 terms

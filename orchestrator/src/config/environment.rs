@@ -68,6 +68,11 @@ impl Environment {
         self.state_dir.join("runs")
     }
 
+    /// What this host was calibrated to.
+    pub fn calibration_file(&self) -> PathBuf {
+        self.state_dir.join("calibration.json")
+    }
+
     /// Where results of exact boots are kept by what decides them.
     pub fn known_dir(&self) -> PathBuf {
         self.state_dir.join("exact")

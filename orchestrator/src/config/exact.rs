@@ -90,9 +90,12 @@ pub fn fits_measure(check: &mut Check<'_>, node: &Node, terms: &experiment::Term
             }
         }
         Measure::Instructions => {
-            for (key, _) in
-                [("pairs", terms.pairs.is_some()), ("quick", terms.quick)].iter().filter(|k| k.1)
-            {
+            let timed = [
+                ("pairs", terms.pairs.is_some()),
+                ("quick", terms.quick),
+                ("stat", terms.statistic.is_some()),
+            ];
+            for (key, _) in timed.iter().filter(|key| key.1) {
                 let message = format!("`{key}` belongs to timed runs, and this is an exact one");
                 check.defer(
                     spot(key),

@@ -9,7 +9,7 @@ use super::sides;
 use super::topologies::{self, NamedTopology, parse_cpu_list};
 use super::workloads::{self, WorkloadUse};
 use crate::plan::topology::DEFAULT_TOPOLOGY;
-use crate::plan::{Measure, PlannedSide};
+use crate::plan::{MARGIN_HELP, MarginTerms, Measure, PlannedSide, Statistic, parse_margin};
 
 /// One experiment, checked and with everything filled in.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub struct Experiment {
 }
 
 /// How an experiment is carried out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Terms {
     /// What is measured.
     pub measure: Measure,
@@ -51,6 +51,10 @@ pub struct Terms {
     pub deadline_s: Option<u32>,
     /// Few pairs and one look.
     pub quick: bool,
+    /// What a timed run is decided by.
+    pub statistic: Option<Statistic>,
+    /// The change that matters.
+    pub margin: MarginTerms,
     /// Sides may be the same.
     pub aa: bool,
     /// Of exact runs only.
@@ -69,6 +73,8 @@ impl Default for Terms {
             progress_deadline_s: None,
             deadline_s: None,
             quick: false,
+            statistic: None,
+            margin: MarginTerms::default(),
             aa: false,
             exact: exact::Terms::default(),
         }
@@ -98,6 +104,10 @@ pub struct Overrides {
     pub progress_deadline_s: Option<u32>,
     /// `--quick`.
     pub quick: bool,
+    /// `--stat`, `--anytime`.
+    pub statistic: Option<Statistic>,
+    /// `--margin`.
+    pub margin: MarginTerms,
     /// `--aa`.
     pub aa: bool,
     /// `--seeds`, `--cpu`, `--shift`, `--chains`.
@@ -129,6 +139,8 @@ pub const TERM_KEYS: &[&str] = &[
     "progress-deadline",
     "deadline",
     "quick",
+    "stat",
+    "margin",
     "aa",
     "seeds",
     "cpu",
@@ -240,6 +252,8 @@ pub fn terms(check: &mut Check<'_>, node: &Node, flags: &Overrides) -> Terms {
     terms.progress_deadline_s = flags.progress_deadline_s.or(terms.progress_deadline_s);
     terms.quick |= flags.quick;
     terms.aa |= flags.aa;
+    terms.statistic = flags.statistic.or(terms.statistic);
+    terms.margin.overridden_by(&flags.margin);
     terms.exact.overridden_by(&flags.exact);
     exact::fits_measure(check, node, &terms);
     terms
@@ -259,6 +273,8 @@ fn term(check: &mut Check<'_>, entry: &Entry, terms: &mut Terms) {
         }
         "deadline" => terms.deadline_s = check.seconds(node, &what).filter(|s| *s > 0),
         "quick" => terms.quick = check.flag(node, &what).unwrap_or_default(),
+        "stat" => terms.statistic = statistic(check, node),
+        "margin" => terms.margin = margin(check, node),
         "aa" => terms.aa = check.flag(node, &what).unwrap_or_default(),
         key => exact::term(check, key, node, &mut terms.exact),
     }
@@ -273,6 +289,30 @@ fn measure(check: &mut Check<'_>, node: &Node) -> Option<Measure> {
             None
         }
     }
+}
+
+fn statistic(check: &mut Check<'_>, node: &Node) -> Option<Statistic> {
+    let word = check.text(node, "`stat`")?;
+    let found = Statistic::ALL.into_iter().find(|statistic| statistic.name() == word);
+    if found.is_none() {
+        check.unknown(node.spot, "statistic", &word, &Statistic::ALL.map(Statistic::name));
+    }
+    found
+}
+
+fn margin(check: &mut Check<'_>, node: &Node) -> MarginTerms {
+    let mut terms = MarginTerms::default();
+    for item in check.one_or_more(node, "`margin`").unwrap_or_default() {
+        let Some(text) = check.text(item, "`margin`") else { continue };
+        match parse_margin(&text) {
+            Ok(one) => terms.overridden_by(&one),
+            Err(why) => {
+                let message = format!("`margin` cannot be `{text}`: {why}");
+                check.advise(item.spot, message, MARGIN_HELP);
+            }
+        }
+    }
+    terms
 }
 
 /// Reads `monitors:`.

@@ -15,7 +15,7 @@ use super::resolve::{self, Resolved};
 use super::spec;
 use crate::cli::args::{MeasureArg, RunArgs};
 use crate::fault::Failure;
-use crate::plan::Measure;
+use crate::plan::{MarginTerms, Measure, PlannedSide, Statistic, parse_margin};
 
 /// The document if none is named.
 pub const DEFAULT_DOCUMENT: &str = "kernels.yaml";
@@ -31,6 +31,8 @@ pub struct Loaded {
     pub kernels: BTreeMap<String, KernelSpec>,
     /// `--seed`.
     pub seed: Option<u64>,
+    /// `--calibrate`.
+    pub calibrate: bool,
     /// What `--save` writes, and where.
     pub save: Option<(PathBuf, String)>,
 }
@@ -44,6 +46,11 @@ impl Loaded {
     /// Few pairs and one look.
     pub fn quick(&self) -> bool {
         self.experiments.first().is_some_and(|first| first.terms.quick)
+    }
+
+    /// What a timed run is decided by.
+    pub fn statistic(&self) -> Statistic {
+        self.experiments.first().and_then(|first| first.terms.statistic).unwrap_or_default()
     }
 
     /// Whether sides may be the same.
@@ -71,12 +78,28 @@ impl Loaded {
 ///
 /// Everything that is wrong with it.
 pub fn load(args: &RunArgs, environment: &Environment) -> Result<Loaded, Diagnostics> {
-    if adhoc::is_adhoc(args) {
+    let mut loaded = if adhoc::is_adhoc(args) {
         from_flags(args, environment)
     } else {
         from_document(args, environment, true)
+    }?;
+    if args.calibrate {
+        loaded.experiments.iter_mut().for_each(calibrating);
     }
+    Ok(loaded)
 }
+
+/// Two sides that are the base, and as many pairs as a calibration needs.
+fn calibrating(experiment: &mut Experiment) {
+    experiment.sides.truncate(1);
+    experiment.sides.extend(
+        experiment.sides.first().cloned().map(|base| PlannedSide { name: AGAIN.into(), ..base }),
+    );
+    experiment.terms.pairs.get_or_insert(kduel_stats::FEWEST_PAIRS);
+}
+
+/// What the base is called where it is compared with itself.
+const AGAIN: &str = "again";
 
 /// Reads the kernels that a document names, `./kernels.yaml` if none is given. Its experiments need
 /// not go into one run.
@@ -133,7 +156,14 @@ fn from_document(
         resolve::together(&mut check, &root, &experiments);
     }
     finish(check.found, &name)?;
-    Ok(Loaded { experiments, document: Some(path), kernels, seed: args.seed, save: None })
+    Ok(Loaded {
+        experiments,
+        document: Some(path),
+        kernels,
+        seed: args.seed,
+        calibrate: args.calibrate,
+        save: None,
+    })
 }
 
 /// Folders of experiments come with a later version.
@@ -167,6 +197,9 @@ fn from_flags(args: &RunArgs, environment: &Environment) -> Result<Loaded, Diagn
     check.sources = vec![Source { name: COMMAND_LINE.to_owned(), lines: Vec::new() }];
     let mut words = CommandLine::new(0);
     usage(&mut check, args);
+    // A calibration compares the base with itself.
+    let itself = RunArgs { candidates: args.base.iter().cloned().collect(), ..args.clone() };
+    let args = if args.calibrate { &itself } else { args };
     let root = adhoc::tree(&mut check, &mut words, args, &current);
     check.sources = vec![words.source().clone()];
     let work = !args.workloads.is_empty() || !args.command.is_empty();
@@ -185,7 +218,14 @@ fn from_flags(args: &RunArgs, environment: &Environment) -> Result<Loaded, Diagn
         Some(path) => Some((path, write(&root)?)),
         None => None,
     };
-    Ok(Loaded { experiments, document: None, kernels: BTreeMap::new(), seed: args.seed, save })
+    Ok(Loaded {
+        experiments,
+        document: None,
+        kernels: BTreeMap::new(),
+        seed: args.seed,
+        calibrate: args.calibrate,
+        save,
+    })
 }
 
 /// Flags that are missing or do not go together.
@@ -196,7 +236,7 @@ fn usage(check: &mut Check<'_>, args: &RunArgs) {
     if args.base.is_none() {
         complain("the base is missing", "add -a SPEC, for example -a debian:bookworm");
     }
-    if args.candidates.is_empty() {
+    if args.candidates.is_empty() && !args.calibrate {
         complain(
             "there is nothing to compare the base against",
             "add -b SPEC, for example -b debian:trixie",
@@ -239,7 +279,9 @@ fn overrides(args: &RunArgs) -> Overrides {
         boot_deadline_s: args.boot_deadline,
         progress_deadline_s: args.progress_deadline,
         quick: args.quick,
-        aa: args.aa,
+        statistic: args.statistic(),
+        margin: margin(args),
+        aa: args.aa || args.calibrate,
         exact: exact::Terms {
             seeds: args.seeds,
             cpu: args.cpu.clone(),
@@ -247,6 +289,14 @@ fn overrides(args: &RunArgs) -> Overrides {
             chains: args.chains,
         },
     }
+}
+
+fn margin(args: &RunArgs) -> MarginTerms {
+    let mut terms = MarginTerms::default();
+    args.margin.iter().filter_map(|text| parse_margin(text).ok()).for_each(|one| {
+        terms.overridden_by(&one);
+    });
+    terms
 }
 
 fn current_files(environment: &Environment) -> Files<'_> {

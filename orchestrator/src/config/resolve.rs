@@ -108,10 +108,13 @@ pub fn together(check: &mut Check<'_>, root: &Node, experiments: &[Experiment]) 
     let Some(first) = experiments.first() else { return };
     let measure = |other: &&Experiment| other.terms.measure != first.terms.measure;
     let quick = |other: &&Experiment| other.terms.quick != first.terms.quick;
+    let stat = |other: &&Experiment| other.terms.statistic != first.terms.statistic;
     let (other, what, hint) = if let Some(other) = experiments.iter().find(measure) {
         (other, "measure", "select experiments of one measure, or give --measure time")
     } else if let Some(other) = experiments.iter().find(quick) {
         (other, "`quick`", "select them one by one, or give --quick")
+    } else if let Some(other) = experiments.iter().find(stat) {
+        (other, "`stat`", "select them one by one, or give --stat")
     } else {
         return;
     };

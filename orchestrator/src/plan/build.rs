@@ -1,6 +1,4 @@
-use super::{
-    Measure, PLAN_FORMAT, Patience, Plan, PlannedExperiment, Statistic, exact, matrix, schedule,
-};
+use super::{Measure, PLAN_FORMAT, Patience, Plan, PlannedExperiment, exact, matrix, schedule};
 use crate::config::{Experiment, Loaded};
 
 /// Most boots of every side if nothing is written: those of the last planned look.
@@ -16,8 +14,9 @@ pub fn build(loaded: &Loaded, seed: u64) -> Plan {
         measure: loaded.measure(),
         seed,
         quick: loaded.quick(),
-        statistic: Statistic::default(),
+        statistic: loaded.statistic(),
         aa: loaded.aa(),
+        calibrate: loaded.calibrate,
         experiments: loaded.experiments.iter().map(|each| experiment(each, seed)).collect(),
     }
 }
@@ -45,10 +44,17 @@ fn experiment(from: &Experiment, seed: u64) -> PlannedExperiment {
             progress_s: from.terms.progress_deadline_s,
         },
         blocks: schedule::blocks(seed, &from.name, from.sides.len(), pairs),
+        margin: from.terms.margin.clone(),
+        calibrated: Vec::new(),
         exact: None,
     };
     match from.terms.measure {
-        Measure::Time => planned,
+        // Sides that are the same are sentinels of each other.
+        Measure::Time if from.terms.aa => planned,
+        Measure::Time => PlannedExperiment {
+            blocks: schedule::with_sentinels(planned.blocks, from.sides.len()),
+            ..planned
+        },
         Measure::Instructions => exact::planned(planned, &from.terms, seed),
     }
 }

@@ -27,7 +27,7 @@ pub fn of_plan(plan: &Plan, accel: Accel) -> Cost {
 
 /// The cost of one experiment.
 pub fn of_experiment(experiment: &PlannedExperiment, accel: Accel) -> Cost {
-    let boots = experiment.blocks.iter().map(|block| block.order.len()).sum();
+    let boots = experiment.blocks.iter().map(|block| block.boots().len()).sum();
     let factor = u32::try_from(boots).unwrap_or(u32::MAX);
     Cost { boots, total: boot(experiment, accel).saturating_mul(factor) }
 }

@@ -45,6 +45,7 @@ fn blocks(cpus: &[String], seeds: u32, first: u64, sides: usize) -> Vec<Block> {
             index,
             order: (0..sides).collect(),
             layout_seed: first.wrapping_add(seed),
+            sentinel: None,
             cpu: Some(cpu.clone()),
         })
         .collect()

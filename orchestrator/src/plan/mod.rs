@@ -3,6 +3,7 @@
 mod build;
 pub mod cost;
 mod exact;
+mod margin;
 mod matrix;
 pub mod random;
 mod schedule;
@@ -10,6 +11,7 @@ pub mod topology;
 
 pub use build::{DEFAULT_PAIRS, QUICK_PAIRS, build};
 pub use exact::{FIRST_SEED, exact_metric, machine_of};
+pub use margin::{CalibratedSeries, MARGIN_HELP, MarginTerms, parse_margin};
 pub use matrix::{series_label, shown};
 pub use schedule::blocks;
 
@@ -35,6 +37,9 @@ pub struct Plan {
     pub statistic: Statistic,
     /// Sides may be the same kernel with the same knobs: an A/A run.
     pub aa: bool,
+    /// An A/A run that says what the host can be trusted with: one look, at the last pair.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub calibrate: bool,
     /// In order.
     pub experiments: Vec<PlannedExperiment>,
 }
@@ -55,6 +60,19 @@ pub enum Statistic {
 }
 
 impl Statistic {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::SignedRank, Self::T, Self::Welch, Self::Anytime];
+
+    /// As documents and the command line say it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SignedRank => "signed-rank",
+            Self::T => "t",
+            Self::Welch => "welch",
+            Self::Anytime => "anytime",
+        }
+    }
+
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -98,6 +116,12 @@ pub struct PlannedExperiment {
     pub patience: Patience,
     /// One boot of every side each, in order.
     pub blocks: Vec<Block>,
+    /// The change that matters, where the user said it.
+    #[serde(default, skip_serializing_if = "MarginTerms::is_empty")]
+    pub margin: MarginTerms,
+    /// What this host was calibrated to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calibrated: Vec<CalibratedSeries>,
     /// What only exact runs have.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exact: Option<ExactTerms>,
@@ -168,4 +192,22 @@ pub struct Block {
     /// QEMU's name of the guests' processor, in exact runs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpu: Option<String>,
+    /// The side that boots once more right before or after itself, to be compared with itself: an
+    /// index into [`PlannedExperiment::sides`].
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sentinel: Option<usize>,
+}
+
+impl Block {
+    /// The boots in their order: a side, and whether it is the sentinel.
+    pub fn boots(&self) -> Vec<(usize, bool)> {
+        let mut boots: Vec<(usize, bool)> = self.order.iter().map(|side| (*side, false)).collect();
+        match self.sentinel {
+            // Two boots side by side, as those of a pair are.
+            Some(side) if self.order.first() == Some(&side) => boots.insert(0, (side, true)),
+            Some(side) => boots.push((side, true)),
+            None => {}
+        }
+        boots
+    }
 }

@@ -13,7 +13,26 @@ pub fn blocks(seed: u64, experiment: &str, sides: usize, pairs: usize) -> Vec<Bl
         } else {
             order.reverse();
         }
-        blocks.push(Block { index, order: order.clone(), layout_seed: random.draw(), cpu: None });
+        blocks.push(Block {
+            index,
+            order: order.clone(),
+            layout_seed: random.draw(),
+            cpu: None,
+            sentinel: None,
+        });
+    }
+    blocks
+}
+
+/// How many blocks there are to one with a sentinel.
+const SENTINEL_EVERY: usize = 6;
+
+/// Lets a side boot twice in every sixth block, each side in turn.
+pub fn with_sentinels(mut blocks: Vec<Block>, sides: usize) -> Vec<Block> {
+    for (turn, block) in
+        blocks.iter_mut().skip(SENTINEL_EVERY - 1).step_by(SENTINEL_EVERY).enumerate()
+    {
+        block.sentinel = Some(turn % sides);
     }
     blocks
 }
@@ -45,6 +64,22 @@ mod tests {
             let long = blocks(seed, "x", 3, 30);
             prop_assert_eq!(&blocks(seed, "x", 3, pairs)[..], &long[..pairs]);
         }
+    }
+
+    #[test]
+    fn every_sixth_block_has_a_sentinel_beside_its_side() {
+        let drawn = with_sentinels(blocks(3, "x", 3, 24), 3);
+        let sentinels: Vec<(usize, usize)> =
+            drawn.iter().filter_map(|block| Some((block.index, block.sentinel?))).collect();
+        assert_eq!(sentinels, [(5, 0), (11, 1), (17, 2), (23, 0)]);
+        let block = |order: &[usize], sentinel| Block {
+            order: order.to_vec(),
+            sentinel,
+            ..drawn[0].clone()
+        };
+        assert_eq!(block(&[1, 0], Some(0)).boots(), [(1, false), (0, false), (0, true)]);
+        assert_eq!(block(&[1, 0], Some(1)).boots(), [(1, true), (1, false), (0, false)]);
+        assert_eq!(block(&[1, 0], None).boots(), [(1, false), (0, false)]);
     }
 
     #[test]

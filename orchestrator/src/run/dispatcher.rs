@@ -16,6 +16,7 @@ use crate::collect::{BootOutcome, BootRecord};
 use crate::config::KernelSpec;
 use crate::event::RunEvent;
 use crate::fault::{Failure, FailureClass, Fault};
+use crate::id::BootId;
 use crate::plan::{Block, Plan, PlannedExperiment, cost, series_label};
 use crate::provision::Kernel;
 use crate::text::count;
@@ -39,6 +40,15 @@ pub struct Dispatcher<'a> {
     pub stop: Arc<AtomicBool>,
     /// No block begins that would end later.
     pub budget: Option<Deadline>,
+}
+
+/// One boot of a block.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    block: &'a Block,
+    slot: usize,
+    side: usize,
+    sentinel: bool,
 }
 
 /// How a run ended.
@@ -97,11 +107,12 @@ impl Dispatcher<'_> {
                 (self.listener)(RunEvent::Note(failure));
                 break;
             }
-            for (slot, side) in block.order.iter().copied().enumerate() {
+            for (slot, (side, sentinel)) in block.boots().into_iter().enumerate() {
                 if states[side].is_out() {
                     continue;
                 }
-                self.side_of_block(experiment, block, slot, side, records, recorder).await?;
+                let place = Place { block, slot, side, sentinel };
+                self.side_of_block(experiment, place, records, recorder).await?;
             }
             if !self.plan.aa {
                 refuse_same_sides(experiment, records).map_err(CutShort::Failed)?;
@@ -119,17 +130,16 @@ impl Dispatcher<'_> {
     async fn side_of_block(
         &self,
         experiment: &Arc<PlannedExperiment>,
-        block: &Block,
-        slot: usize,
-        side: usize,
+        place: Place<'_>,
         records: &mut Vec<BootRecord>,
         recorder: &mut dyn Recorder,
     ) -> Result<(), CutShort> {
-        let name = &experiment.sides[side].name;
+        let name = &experiment.sides[place.side].name;
         let earlier = records.iter().filter(|record| {
             record.experiment == experiment.name
-                && record.block == block.index
+                && record.block == place.block.index
                 && record.side == *name
+                && record.sentinel == place.sentinel
         });
         let mut attempt = 0;
         for record in earlier {
@@ -140,7 +150,7 @@ impl Dispatcher<'_> {
         }
         let last_attempt = attempt + RIG_RETRIES;
         loop {
-            let record = self.boot(experiment, block, slot, side, attempt, recorder).await?;
+            let record = self.boot(experiment, place, attempt, recorder).await?;
             let failure = match &record.outcome {
                 BootOutcome::Completed(_) => None,
                 BootOutcome::Failed(failure) => Some((**failure).clone()),
@@ -171,14 +181,15 @@ impl Dispatcher<'_> {
     async fn boot(
         &self,
         experiment: &Arc<PlannedExperiment>,
-        block: &Block,
-        slot: usize,
-        side: usize,
+        place: Place<'_>,
         attempt: u32,
         recorder: &mut dyn Recorder,
     ) -> Result<BootRecord, CutShort> {
+        let Place { block, slot, side, sentinel } = place;
         let recipe = self.recipe(experiment, side)?;
-        let (plan, spec) = recipe.boot(block, attempt).map_err(CutShort::Failed)?;
+        let boot = BootId::new(&experiment.name, block.index, &recipe.side().name, attempt);
+        let boot = if sentinel { boot.sentinel() } else { boot };
+        let (plan, spec) = recipe.named_boot(boot, block).map_err(CutShort::Failed)?;
         let label = BootLabel {
             boot: spec.boot.clone(),
             side: recipe.side().name.clone(),
@@ -206,6 +217,7 @@ impl Dispatcher<'_> {
             block: block.index,
             attempt,
             slot,
+            sentinel,
             started,
             ready_ms: end.ready.map(millis),
             first_sample_ms: end.first_sample.map(millis),

@@ -46,8 +46,21 @@ impl GuestRecipe {
     ///
     /// `HostIo` if a file of the user's cannot be read or no keys can be drawn.
     pub fn boot(&self, block: &Block, attempt: u32) -> Result<(GuestPlan, GuestSpec), Failure> {
+        let boot = BootId::new(&self.experiment.name, block.index, &self.side().name, attempt);
+        self.named_boot(boot, block)
+    }
+
+    /// As [`GuestRecipe::boot`], of the boot with this name.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn named_boot(
+        &self,
+        boot: BootId,
+        block: &Block,
+    ) -> Result<(GuestPlan, GuestSpec), Failure> {
         let side = self.side();
-        let boot = BootId::new(&self.experiment.name, block.index, &side.name, attempt);
         let plan = GuestPlan {
             protocol: PROTOCOL,
             nonce: nonce_of(&boot, block.layout_seed),

@@ -1,9 +1,10 @@
 use std::collections::BTreeSet;
 
 use kduel_protocol::{Better, ExactMetric, TrialSpec};
+use kduel_stats::Margin;
 
 use super::counts::{per_operation, risen, total};
-use super::decide::{Answer, Windows, decide_fixed, decide_sampled, margin};
+use super::decide::{Answer, MARGIN, decide};
 use super::series::{SideValues, not_exact};
 use super::{ExactFinding, ExactWord};
 use crate::analyse::failures::{KernelBoots, fails};
@@ -97,7 +98,7 @@ impl Asked<'_> {
             low: None,
             high: None,
             confidence: None,
-            margin: kduel_stats::mean(&a.means()).map_or(0.005, margin),
+            margin: self.margin(&a).of(kduel_stats::mean(&a.means()).unwrap_or_default()),
             pairs: a.seeds.len().min(b.seeds.len()),
             dropped: 0,
             verdict: Verdict::Invalid,
@@ -106,6 +107,10 @@ impl Asked<'_> {
         };
         self.fill(&mut comparison, &a, &b, (&base.name, &side.name));
         Some(comparison)
+    }
+
+    fn margin(&self, base: &SideValues<'_>) -> Margin {
+        self.experiment.margin.of(&base.unit, MARGIN)
     }
 
     fn finding(&self, a: &SideValues<'_>, b: &SideValues<'_>, cpu: &str) -> ExactFinding {
@@ -140,15 +145,7 @@ impl Asked<'_> {
                 return;
             }
         }
-        let sampled = self.experiment.exact.as_ref().is_some_and(|terms| terms.sampled);
-        let (one, other) = (a.means(), b.means());
-        let windows = a.windows_to(b);
-        let answer = match (&one[..], &other[..]) {
-            ([base], [value]) if !sampled => Ok(decide_fixed(*base, *value, windows)),
-            _ if windows == Windows::Identical => Ok(decide_fixed(1.0, 1.0, windows)),
-            _ => decide_sampled(&one, &other),
-        };
-        match answer {
+        match decide(&a.seeds, &b.seeds, self.margin(a), comparison.margin) {
             Err(error) => comparison.reason = error.to_string(),
             Ok(Answer { change, interval, word, reason }) => {
                 comparison.change = Some(change);

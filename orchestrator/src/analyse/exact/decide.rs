@@ -1,4 +1,4 @@
-use kduel_stats::{Interval, Shift, StatsError};
+use kduel_stats::{ExactReason, Interval, Margin, StatsError, Work, compare_exact};
 use serde::{Deserialize, Serialize};
 
 use crate::analyse::Verdict;
@@ -51,19 +51,9 @@ impl ExactWord {
     }
 }
 
-/// The change that matters, relative, beside which [`LEAST`] counts as well.
-const MARGIN: f64 = 0.005;
-
-/// The least difference that matters, in the metric's unit: three instructions, three nanoseconds.
-const LEAST: f64 = 3.0;
-
-/// Fewest seeds with an interval.
-pub(super) const FEWEST_SEEDS: usize = 6;
-
-/// The margin for a base of this value, relative.
-pub(super) fn margin(base: f64) -> f64 {
-    if base > 0.0 { MARGIN.max(LEAST / base) } else { MARGIN }
-}
+/// The change that matters unless the user says otherwise: half a percent, and not less than three
+/// instructions or nanoseconds.
+pub(super) const MARGIN: Margin = Margin { relative: 0.005, absolute: 3.0 };
 
 /// What the values say.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,108 +65,82 @@ pub(super) struct Answer {
     pub reason: String,
 }
 
-/// How the windows of two sides lie to each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Windows {
-    /// Each is the same, to the last bit.
-    Identical,
-    /// Some of either side lie among the other's.
-    Overlap,
-    /// All of one side lie below the other's.
-    Apart,
-}
-
-/// One layout: there is nothing to estimate, only to say how far two numbers are apart. Windows that
-/// drift, each costing more than the one before, can hide a difference or feign one.
-pub(super) fn decide_fixed(base: f64, value: f64, windows: Windows) -> Answer {
-    let margin = margin(base);
-    let change = if base == value { 0.0 } else { value / base - 1.0 };
-    let limit = number::margin(round(margin));
-    let (word, reason) = if windows == Windows::Identical {
-        (Some(ExactWord::Identical), "every window is the same, to the last bit".to_owned())
-    } else if change.abs() < margin {
-        (Some(ExactWord::Equivalent), format!("below the margin of {limit}"))
-    } else if windows == Windows::Overlap {
-        (None, "windows of one side differ by more than the sides do".to_owned())
-    } else {
-        (Some(direction(change)), format!("not below the margin of {limit}"))
+/// Compares the windows of two sides, a list for each seed. `limit` is the margin, relative, for
+/// showing.
+pub(super) fn decide(
+    base: &[Vec<f64>],
+    value: &[Vec<f64>],
+    margin: Margin,
+    limit: f64,
+) -> Result<Answer, StatsError> {
+    let found = compare_exact(base, value, margin)?;
+    let word = match found.work {
+        Work::Identical => Some(ExactWord::Identical),
+        Work::Equivalent => Some(ExactWord::Equivalent),
+        Work::More => Some(ExactWord::MoreInstructions),
+        Work::Fewer => Some(ExactWord::FewerInstructions),
+        Work::Open => None,
     };
-    Answer { change, interval: None, word, reason }
-}
-
-/// Several layouts, drawn anew for each seed: the seed is what is replicated, and two kernels draw
-/// different layouts from one seed, so the samples are independent.
-pub(super) fn decide_sampled(base: &[f64], value: &[f64]) -> Result<Answer, StatsError> {
-    let logs = |values: &[f64]| -> Result<Vec<f64>, StatsError> {
-        values.iter().map(|value| kduel_stats::log_mean(&[*value])).collect()
-    };
-    let (a, b) = (logs(base)?, logs(value)?);
-    let shift = Shift::new(&a, &b)?;
-    let margin = margin(kduel_stats::median(base)?);
-    let delta = margin.ln_1p();
-    let enough = a.len().min(b.len()) >= FEWEST_SEEDS;
-    let interval = |alpha| if enough { shift.interval(alpha) } else { Ok(None) };
-    let (estimate, limit) = (shift.estimate(), number::margin(round(margin)));
-    let (word, reason) = match (interval(0.05)?, interval(0.10)?) {
-        (Some(interval), _) if interval.excludes_zero() && estimate.abs() >= delta => (
-            Some(direction(estimate)),
-            format!("the interval excludes 0 and the change is not below the margin of {limit}"),
-        ),
-        (Some(_), Some(inner)) if inner.within(delta) => {
-            (Some(ExactWord::Equivalent), format!("shown equal within the margin of {limit}"))
+    let limit = number::margin((limit * 1e4).round() / 1e4);
+    let within = found.work == Work::Equivalent;
+    let reason = match found.reason {
+        ExactReason::Equal => "every window is the same, to the last bit".to_owned(),
+        ExactReason::Fixed if within => format!("below the margin of {limit}"),
+        ExactReason::Fixed => format!("not below the margin of {limit}"),
+        ExactReason::Overlap => "windows of one side differ by more than the sides do".to_owned(),
+        ExactReason::Sampled if within => format!("shown equal within the margin of {limit}"),
+        ExactReason::Sampled => {
+            format!("the interval excludes 0 and the change is not below the margin of {limit}")
         }
-        (Some(_), _) => (None, format!("layouts differ by more than a margin of {limit} can show")),
-        (None, _) => (
-            None,
-            format!(
-                "{} cannot give a 95 % interval; at least {FEWEST_SEEDS} are needed",
-                count(a.len().min(b.len()), "seed")
-            ),
-        ),
+        ExactReason::Spread { .. } => {
+            format!("layouts differ by more than a margin of {limit} can show")
+        }
+        ExactReason::FewSeeds { needed } => {
+            let seeds = count(base.len().min(value.len()), "seed");
+            format!("{seeds} cannot give a 95 % interval; at least {needed} are needed")
+        }
     };
-    Ok(Answer { change: estimate.exp_m1(), interval: interval(0.05)?, word, reason })
-}
-
-fn direction(change: f64) -> ExactWord {
-    if change > 0.0 { ExactWord::MoreInstructions } else { ExactWord::FewerInstructions }
-}
-
-/// To two digits, for showing.
-fn round(margin: f64) -> f64 {
-    (margin * 1e4).round() / 1e4
+    Ok(Answer { change: found.change, interval: found.interval, word, reason })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn one_layout_has_no_interval_and_a_margin() {
-        let word = |base, value| decide_fixed(base, value, Windows::Apart).word;
-        assert_eq!(word(1000.0, 1004.9), Some(ExactWord::Equivalent));
-        assert_eq!(word(1000.0, 1005.1), Some(ExactWord::MoreInstructions));
-        assert_eq!(word(1000.0, 994.0), Some(ExactWord::FewerInstructions));
-        // Two instructions in a hundred are nothing to talk about, four are.
-        assert_eq!(word(100.0, 102.0), Some(ExactWord::Equivalent));
-        assert_eq!(word(100.0, 104.0), Some(ExactWord::MoreInstructions));
-        assert_eq!(decide_fixed(100.0, 150.0, Windows::Overlap).word, None);
-        let same = decide_fixed(100.0, 100.0, Windows::Identical);
-        assert_eq!((same.word, same.change), (Some(ExactWord::Identical), 0.0));
-        assert_eq!(word(100.0, 100.0), Some(ExactWord::Equivalent));
+    fn seeds(values: &[f64]) -> Vec<Vec<f64>> {
+        values.iter().map(|value| vec![*value; 2]).collect()
+    }
+
+    fn of(base: &[f64], value: &[f64]) -> Answer {
+        decide(&seeds(base), &seeds(value), MARGIN, MARGIN.of(base[0])).unwrap()
     }
 
     #[test]
-    fn seeds_give_an_interval_from_six_on() {
-        let base = [100.0, 101.0, 99.5, 100.2, 100.8, 99.9].map(|value| value * 1000.0);
-        let more = base.map(|value| value * 1.2);
-        let found = decide_sampled(&base, &more).unwrap();
-        assert_eq!(found.word, Some(ExactWord::MoreInstructions));
-        assert!((found.change - 0.2).abs() < 0.01 && found.interval.unwrap().confidence >= 0.95);
-        let few = decide_sampled(&base[..5], &more[..5]).unwrap();
+    fn one_layout_is_told_in_words_of_work() {
+        let said = |base, value| {
+            let Answer { word, reason, .. } = of(&[base], &[value]);
+            (word, reason)
+        };
+        let (word, reason) = said(1000.0, 1005.1);
+        assert_eq!(word, Some(ExactWord::MoreInstructions));
+        assert_eq!(reason, "not below the margin of 0.5 %");
+        let (word, reason) = said(100.0, 102.0);
+        assert_eq!(word, Some(ExactWord::Equivalent));
+        assert_eq!(reason, "below the margin of 3 %");
+        assert_eq!(said(1000.0, 994.0).0, Some(ExactWord::FewerInstructions));
+        let (word, reason) = said(100.0, 100.0);
+        assert_eq!(word, Some(ExactWord::Identical));
+        assert_eq!(reason, "every window is the same, to the last bit");
+        let drifting = decide(&[vec![100.0, 140.0]], &[vec![130.0, 170.0]], MARGIN, 0.03).unwrap();
+        assert_eq!(drifting.word, None);
+        assert_eq!(drifting.reason, "windows of one side differ by more than the sides do");
+    }
+
+    #[test]
+    fn few_seeds_say_how_many_are_needed() {
+        let base = [100.0, 101.0, 99.5, 100.2, 100.8].map(|value| value * 1000.0);
+        let few = of(&base, &base.map(|value| value * 1.2));
         assert_eq!((few.word, few.interval), (None, None));
-        assert!(few.reason.starts_with("5 seeds cannot"), "{}", few.reason);
-        let tight = base.map(|value| 100_000.0 + (value - 100_000.0) / 100.0);
-        assert_eq!(decide_sampled(&tight, &tight).unwrap().word, Some(ExactWord::Equivalent));
-        assert_eq!(decide_sampled(&base, &base).unwrap().word, None);
+        assert_eq!(few.reason, "5 seeds cannot give a 95 % interval; at least 6 are needed");
     }
 }

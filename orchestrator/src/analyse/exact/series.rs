@@ -1,6 +1,5 @@
 use kduel_protocol::TrialSpec;
 
-use super::decide::Windows;
 use crate::analyse::self_test;
 use crate::analyse::series::latest;
 use crate::collect::{BootOutcome, BootRecord, BootResult, WindowCounts};
@@ -80,29 +79,6 @@ impl<'a> SideValues<'a> {
             })
             .collect();
         kduel_stats::mean(&spreads).unwrap_or(0.0)
-    }
-
-    /// How the windows lie to those of the other side.
-    pub fn windows_to(&self, other: &Self) -> Windows {
-        let range = |side: &Self| {
-            let values = side.seeds.iter().flatten().copied();
-            (values.clone().fold(f64::MAX, f64::min), values.fold(f64::MIN, f64::max))
-        };
-        let ((low, high), (other_low, other_high)) = (range(self), range(other));
-        match (self.is_identical(other), low <= other_high && other_low <= high) {
-            (true, _) => Windows::Identical,
-            (false, true) => Windows::Overlap,
-            (false, false) => Windows::Apart,
-        }
-    }
-
-    /// Whether every window's value is the same window's of the other, to the bit.
-    fn is_identical(&self, other: &Self) -> bool {
-        let bits = |side: &Self| -> Vec<Vec<u64>> {
-            let seed = |values: &Vec<f64>| values.iter().map(|value| value.to_bits()).collect();
-            side.seeds.iter().map(seed).collect()
-        };
-        bits(self) == bits(other)
     }
 }
 

@@ -20,6 +20,7 @@ fn exact_plan(cpus: &[&str], seeds: usize) -> Plan {
             index,
             order: vec![0, 1],
             layout_seed: (index % seeds) as u64 + 1,
+            sentinel: None,
             cpu: Some(cpus[index / seeds].to_owned()),
         })
         .collect();

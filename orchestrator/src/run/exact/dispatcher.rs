@@ -436,6 +436,7 @@ impl<'a> Job<'a> {
         let interrupted =
             matches!(&end.result, Err(failure) if failure.class == FailureClass::Interrupted);
         let record = BootRecord {
+            sentinel: false,
             boot: self.boot.clone(),
             experiment: self.recipe.experiment.name.clone(),
             side: self.recipe.side.name.clone(),
