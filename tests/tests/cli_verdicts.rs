@@ -95,7 +95,7 @@ fn a_budget_ends_a_run_between_two_pairs() {
 #[test]
 fn statistics_of_timed_runs_mean_nothing_to_exact_ones() {
     let more = ["--measure", "instructions", "--anytime"];
-    looked_at(SLOWER, &more).ends_with(2).tells(&["belong to timed runs"]);
+    looked_at(SLOWER, &more).ends_with(2).tells(&["belongs to timed runs"]);
 }
 
 fn parsed(said: &Said) -> Value {

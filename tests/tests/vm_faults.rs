@@ -32,7 +32,7 @@ experiments:
     );
     fs::write(sandbox.work().join("kernels.yaml"), document).unwrap();
     let mut kduel = sandbox.kduel();
-    kduel.args(["run", "--accel", "tcg"]).args(flags).output().expect("start kduel")
+    kduel.args(["run", "--anyway", "--accel", "tcg"]).args(flags).output().expect("start kduel")
 }
 
 fn assert_reported(setup: &str, flags: &[&str], expected: &Expected) {
