@@ -87,9 +87,24 @@ fn a_run_ends_at_the_look_that_decides_it() {
 #[test]
 fn a_budget_ends_a_run_between_two_pairs() {
     let more = ["--pairs", "1000", "--budget", "1s"];
-    let said = looked_at(NOISY, &more).ends_with(0).tells(&["the budget is used up after"]);
+    let said = looked_at(NOISY, &more).ends_with(0).tells(&["the budget was used up after"]);
     assert!(parsed(&said)["comparisons"][0]["pairs"].as_u64() < Some(1000), "{said}");
     assert_eq!(parsed(&said)["verdict"], "inconclusive");
+}
+
+#[test]
+fn a_calibration_compares_the_base_with_itself_and_keeps_nothing_of_scripted_guests() {
+    let sandbox = Sandbox::new();
+    let base = ["--calibrate", "-a", "debian:bookworm", "-w", "fork-exit", "--seed", "7"];
+    let noisy = "{ noise: 0.02 }";
+    let said = Said::by(&mut sandbox.fake(noisy, &base)).ends_with(0);
+    let said = said.reports(&["sides differ"]).tells(&["pair 20 of 20: again", "nothing is kept"]);
+    assert!(said.stdout.contains("calibration\n  series"), "{said}");
+    assert!(!sandbox.state().join("calibration.json").exists());
+    let few = [&base[..], &["--pairs", "19"]].concat();
+    Said::by(&mut sandbox.fake(noisy, &few)).ends_with(2).tells(&["--calibrate needs 20 pairs"]);
+    let exact = [&base[..], &["--measure", "instructions"]].concat();
+    Said::by(&mut sandbox.fake(noisy, &exact)).ends_with(2).tells(&["--calibrate measures time"]);
 }
 
 #[test]

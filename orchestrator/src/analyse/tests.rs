@@ -389,6 +389,8 @@ fn sides_that_differ_in_what_nobody_declared_decide_nothing() {
         let analysis = analyse(&plan(&["base", "patched"], 8), &records);
         (only(&analysis).verdict, analysis.warnings.join("; "))
     };
+    let early = |result: &mut BootResult| result.facts.clocksource = "tsc-early".into();
+    assert_eq!(undeclared(&early, "base", 8), (Verdict::Regression, String::new()));
     let clock = |result: &mut BootResult| result.facts.clocksource = "hpet".into();
     let (verdict, said) = undeclared(&clock, "patched", 0);
     assert_eq!(verdict, Verdict::Inconclusive);

@@ -55,7 +55,7 @@ fn render(found: &[SeriesCalibration]) -> String {
     let mut text = "\ncalibration\n".to_owned();
     for row in &rows {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        text += &format!("  {}", cells.collect::<Vec<_>>().join("  ")).trim_end();
+        text += format!("  {}", cells.collect::<Vec<_>>().join("  ")).trim_end();
         text.push('\n');
     }
     text

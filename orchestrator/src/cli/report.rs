@@ -192,6 +192,7 @@ fn escape_lines(text: &str) -> String {
 /// The analysis of a stored run, with a warning if its journal is damaged.
 pub fn analyse_stored(stored: &StoredRun) -> Analysis {
     let mut analysis = analyse(&stored.plan, &stored.records);
+    analysis.warnings.extend(stored.info.ended.iter().cloned());
     if let Some(cut) = &stored.cut {
         let (line, bytes) =
             (cut.line, count(usize::try_from(cut.bytes).unwrap_or(usize::MAX), "byte"));

@@ -109,6 +109,10 @@ impl Recorder for RunFolder {
         self.append(record)
     }
 
+    fn ends_early(&mut self, why: &str) -> Result<(), Failure> {
+        Self::ends_early(self, why)
+    }
+
     fn counts(&mut self, boot: &BootId, counts: &[u8]) -> Result<(), Failure> {
         self.write_counts(boot, counts)
     }

@@ -37,11 +37,9 @@ pub(super) fn refuse_blind(plan: &Plan, accel: Accel, command: &[String]) -> Res
     let title = "this run could not show changes as small as its margins";
     let failure = Failure::new(FailureClass::Usage, title);
     let failure = blind.into_iter().fold(failure, Failure::detail);
-    Err(failure.hint(format!(
-        "count instructions instead, which needs no repetition: {}\n\
-         or raise --pairs or --margin, calibrate this host with --calibrate, or go on with --anyway",
-        exactly(command)
-    )))
+    Err(failure
+        .detail(format!("counting needs no repetition: {}", exactly(command)))
+        .hint("raise --pairs or --margin, calibrate this host with --calibrate, or add --anyway"))
 }
 
 /// The same command as an exact run.

@@ -85,7 +85,10 @@ impl RunFolder {
         let path = find_run(runs_dir, run)?;
         let lock = lock(&path)?;
         // Before the journal, which is cut when it is opened: that of another version must not be.
-        let (info, plan) = (read_info(&path)?, read_plan(&path)?);
+        let (mut info, plan) = (read_info(&path)?, read_plan(&path)?);
+        if !std::mem::take(&mut info.ended).is_empty() {
+            write_json(&path.join("run.json"), &info)?;
+        }
         let (journal, found) = Journal::open(&path.join("journal.jsonl"))?;
         let stored =
             StoredRun { info, plan, records: found.records, cut: found.cut, path: path.clone() };
@@ -119,6 +122,17 @@ impl RunFolder {
     /// As [`Journal::append`].
     pub fn append(&mut self, record: &BootRecord) -> Result<(), Failure> {
         self.journal.append(record)
+    }
+
+    /// Keeps why an experiment ended early, in a sentence.
+    ///
+    /// # Errors
+    ///
+    /// `HostIo`.
+    pub fn ends_early(&self, why: &str) -> Result<(), Failure> {
+        let mut info = read_info(&self.path)?;
+        info.ended.push(why.to_owned());
+        write_json(&self.path.join("run.json"), &info)
     }
 
     /// Writes `console/<boot>.log`, raw and durably.

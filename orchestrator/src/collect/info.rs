@@ -37,6 +37,9 @@ pub struct RunInfo {
     pub qemu: Option<QemuInfo>,
     /// Where it runs.
     pub host: HostInfo,
+    /// Why experiments ended before their last pair without being decided, in sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub ended: Vec<String>,
     /// By the name the plan's sides have for it.
     pub kernels: BTreeMap<String, KernelIdentity>,
 }
@@ -55,6 +58,7 @@ impl RunInfo {
             accelerator,
             qemu: None,
             host: HostInfo::default(),
+            ended: Vec::new(),
             kernels: BTreeMap::new(),
         }
     }

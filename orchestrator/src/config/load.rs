@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use kduel_stats::FEWEST_PAIRS;
+
 use super::adhoc::{self, CommandLine};
 use super::check::Check;
 use super::diagnostic::{COMMAND_LINE, Diagnostic, Diagnostics, Source, Spot};
@@ -85,6 +87,7 @@ pub fn load(args: &RunArgs, environment: &Environment) -> Result<Loaded, Diagnos
     }?;
     if args.calibrate {
         loaded.experiments.iter_mut().for_each(calibrating);
+        can_calibrate(&loaded.experiments)?;
     }
     Ok(loaded)
 }
@@ -95,7 +98,24 @@ fn calibrating(experiment: &mut Experiment) {
     experiment.sides.extend(
         experiment.sides.first().cloned().map(|base| PlannedSide { name: AGAIN.into(), ..base }),
     );
-    experiment.terms.pairs.get_or_insert(kduel_stats::FEWEST_PAIRS);
+    experiment.terms.pairs.get_or_insert(FEWEST_PAIRS);
+}
+
+fn can_calibrate(experiments: &[Experiment]) -> Result<(), Diagnostics> {
+    let complain =
+        |message: String, hint: &str| Diagnostic::whole(COMMAND_LINE, message).hint(hint);
+    let mut found = Vec::new();
+    for Experiment { name, terms, .. } in experiments {
+        if terms.measure == Measure::Instructions {
+            let message = format!("--calibrate measures time, and `{name}` counts instructions");
+            found.push(complain(message, "add --measure time"));
+        } else if let Some(pairs) = terms.pairs.filter(|pairs| *pairs < FEWEST_PAIRS) {
+            let message =
+                format!("--calibrate needs {FEWEST_PAIRS} pairs, and `{name}` has {pairs}");
+            found.push(complain(message, "leave out --pairs"));
+        }
+    }
+    if found.is_empty() { Ok(()) } else { Err(Diagnostics(found)) }
 }
 
 /// What the base is called where it is compared with itself.

@@ -99,7 +99,9 @@ impl Dispatcher<'_> {
                 break;
             }
             if self.is_beyond_budget(experiment, records) {
-                self.tell_budget(experiment, block.index);
+                let why = budget_used_up(experiment, block.index);
+                recorder.ends_early(&why).map_err(CutShort::Failed)?;
+                (self.listener)(RunEvent::Note(why));
                 break;
             }
             let states = SideState::of(experiment, records);
@@ -262,14 +264,6 @@ impl Dispatcher<'_> {
         budget.passed() || budget.left() < Duration::from_millis(block)
     }
 
-    fn tell_budget(&self, experiment: &PlannedExperiment, blocks: usize) {
-        (self.listener)(RunEvent::Note(format!(
-            "{}: the budget is used up after {}",
-            experiment.name,
-            count(blocks, "pair")
-        )));
-    }
-
     fn tell_decided(&self, experiment: &PlannedExperiment, blocks: usize) {
         let (name, most) = (&experiment.name, experiment.blocks.len());
         (self.listener)(RunEvent::Note(format!(
@@ -310,6 +304,11 @@ impl Dispatcher<'_> {
             }
         }
     }
+}
+
+fn budget_used_up(experiment: &PlannedExperiment, blocks: usize) -> String {
+    let (name, most) = (&experiment.name, experiment.blocks.len());
+    format!("{name}: the budget was used up after {blocks} of up to {}", count(most, "pair"))
 }
 
 /// Two sides that turn out to be the same are an error, not a result.

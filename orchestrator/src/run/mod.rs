@@ -30,6 +30,13 @@ pub trait Recorder {
     /// `HostIo`; the records written before stay valid.
     fn record(&mut self, record: &BootRecord, console: &str) -> Result<(), Failure>;
 
+    /// Keeps why an experiment ended before its last pair without being decided, in a sentence.
+    ///
+    /// # Errors
+    ///
+    /// `HostIo`.
+    fn ends_early(&mut self, why: &str) -> Result<(), Failure>;
+
     /// Keeps what the plugin counted in a boot, block by block; called before its record is.
     ///
     /// # Errors
