@@ -9,6 +9,20 @@ pub fn now() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
+/// Monotonic time, in which a suspended host stands still.
+pub fn monotonic() -> Duration {
+    since_boot(rustix::time::ClockId::Monotonic)
+}
+
+/// How long the host has been suspended since it booted.
+pub fn suspended() -> Duration {
+    since_boot(rustix::time::ClockId::Boottime).saturating_sub(monotonic())
+}
+
+fn since_boot(clock: rustix::time::ClockId) -> Duration {
+    Duration::try_from(rustix::time::clock_gettime(clock)).unwrap_or_default()
+}
+
 /// Monotonic time since a start.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(Instant);

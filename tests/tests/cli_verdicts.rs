@@ -256,3 +256,37 @@ fn a_backend_that_is_none_is_refused() {
     said.tells(&["faek:x"]);
     assert!(sandbox.runs().is_empty());
 }
+
+#[test]
+fn pairs_that_the_host_spoils_are_dropped_and_booted_again() {
+    // Twice, of eight pairs a fifth may be repeated, which is one.
+    let script = "{ noise: 0.02, sides: { b: { factor: { all: 1.3 } } }, boots: [
+        { block: 2, side: b, attempt: 0, steal: 40 }, { block: 5, side: a, steal: 31 },
+        { block: 6, steal: 29 } ] }";
+    let said = looked_at(script, &["--pairs", "8"]).ends_with(1);
+    let said = said.tells(&["pair 3 again, for what the host did to it"]);
+    assert!(!said.stderr.contains("pair 6 again"), "{said}");
+    let comparison = &parsed(&said)["comparisons"][0];
+    assert_eq!((&comparison["pairs"], &comparison["dropped"]), (&7.into(), &1.into()));
+    assert_eq!(comparison["all-pairs"]["pairs"], 8);
+    assert_eq!(comparison["all-pairs"]["verdict"], "regression");
+}
+
+#[test]
+fn a_host_that_spoils_one_side_alone_decides_nothing() {
+    let script = "{ noise: 0.02, sides: { b: { factor: { all: 1.6 } } }, boots: [
+        { side: b, steal: 60 } ] }";
+    let said = looked_at(script, &["--pairs", "12"]).ends_with(0);
+    let report = parsed(&said);
+    assert_eq!(report["verdict"], "inconclusive");
+    let reason = report["comparisons"][0]["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("b: the host took away more than 30 %"), "{said}");
+    // Half of the boots are enough to say no more than that.
+    let some: String = (0..6).map(|i| format!("{{ block: {i}, side: b, steal: 60 }}, ")).collect();
+    let script = format!(
+        "{{ noise: 0.02, sides: {{ b: {{ factor: {{ all: 1.6 }} }} }}, boots: [ {some} ] }}"
+    );
+    let said = looked_at(&script, &["--pairs", "12"]).ends_with(0);
+    assert_eq!(parsed(&said)["verdict"], "inconclusive");
+    assert!(said.stdout.contains("would be regression"), "{said}");
+}

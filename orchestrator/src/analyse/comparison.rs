@@ -48,6 +48,9 @@ pub struct Comparison {
     pub pairs: usize,
     /// Pairs dropped.
     pub dropped: usize,
+    /// What comes out with the pairs that the host spoilt, where there are any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub all_pairs: Option<AllPairs>,
     /// What follows.
     pub verdict: Verdict,
     /// Why, in one sentence.
@@ -55,6 +58,22 @@ pub struct Comparison {
     /// What only exact runs have.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exact: Option<Box<ExactFinding>>,
+}
+
+/// The answer if no pair were dropped for what the host did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct AllPairs {
+    /// Pairs, contaminated ones among them.
+    pub pairs: usize,
+    /// As in the comparison.
+    pub change: Option<f64>,
+    /// Likewise.
+    pub low: Option<f64>,
+    /// Likewise.
+    pub high: Option<f64>,
+    /// Likewise.
+    pub verdict: Verdict,
 }
 
 /// What follows from a comparison.

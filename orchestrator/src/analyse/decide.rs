@@ -3,12 +3,15 @@ use kduel_stats::{Downgrade, Finding, Interval, Looks, Rule, Series, judge_each}
 
 use crate::plan::{Plan, PlannedExperiment, Statistic};
 
-use super::{Comparison, Verdict, reason};
+use super::{AllPairs, Comparison, Verdict, reason};
+use crate::text::count;
 
 /// A comparison that is still to be judged; `series` is absent where there is nothing to judge.
 pub(super) struct Open {
     pub comparison: Comparison,
     pub series: Option<Series>,
+    /// With the pairs that the host spoilt, if it spoilt any.
+    pub all: Option<Series>,
     /// Of its experiment.
     pub rule: Rule,
     /// Why the numbers may not be believed.
@@ -38,10 +41,15 @@ pub(super) fn judge_all(open: Vec<Open>) -> Vec<Comparison> {
     let asked: Vec<(&Series, &Rule)> =
         open.iter().filter_map(|open| Some((open.series.as_ref()?, &open.rule))).collect();
     let mut findings = judge_each(&asked, false).into_iter();
+    let mut with_spoilt = judge_all_pairs(&open).into_iter();
     let mut comparisons = Vec::with_capacity(open.len());
-    for Open { mut comparison, series, rule, doubts, overruled } in open {
-        if let Some(finding) = series.and_then(|_| findings.next()) {
+    for Open { mut comparison, series, all, rule, doubts, overruled } in open {
+        if let Some(finding) = series.as_ref().and_then(|_| findings.next()) {
             fill(&mut comparison, &finding.downgraded(doubts), &rule);
+        }
+        let finding = all.as_ref().or(series.as_ref()).and_then(|_| with_spoilt.next());
+        if let (Some(finding), Some(_)) = (finding, all) {
+            tell_all_pairs(&mut comparison, &finding);
         }
         if let Some((verdict, why)) = overruled {
             (comparison.verdict, comparison.reason) = (verdict, why);
@@ -49,6 +57,34 @@ pub(super) fn judge_all(open: Vec<Open>) -> Vec<Comparison> {
         comparisons.push(comparison);
     }
     comparisons
+}
+
+/// As if no pair had been dropped for what the host did; nothing is judged if none was.
+fn judge_all_pairs(open: &[Open]) -> Vec<Finding> {
+    if open.iter().all(|open| open.all.is_none()) {
+        return Vec::new();
+    }
+    let asked: Vec<(&Series, &Rule)> = open
+        .iter()
+        .filter_map(|each| Some((each.all.as_ref().or(each.series.as_ref())?, &each.rule)))
+        .collect();
+    judge_each(&asked, false)
+}
+
+/// Both ways, and where they differ in words.
+fn tell_all_pairs(comparison: &mut Comparison, finding: &Finding) {
+    let all = AllPairs {
+        pairs: finding.pairs,
+        change: finding.estimate.map(f64::exp_m1),
+        low: finding.interval.map(|interval| interval.low.exp_m1()),
+        high: finding.interval.map(|interval| interval.high.exp_m1()),
+        verdict: verdict(finding.verdict),
+    };
+    if all.verdict != comparison.verdict {
+        let (words, pairs) = (all.verdict.words(), count(all.pairs, "pair"));
+        comparison.reason += &format!("; with what the host spoilt it would be {words}, {pairs}");
+    }
+    comparison.all_pairs = Some(all);
 }
 
 fn fill(comparison: &mut Comparison, finding: &Finding, rule: &Rule) {

@@ -5,9 +5,12 @@ use crate::collect::BootRecord;
 use crate::plan::{Block, Plan, PlannedExperiment, PlannedSide};
 use crate::text::count;
 
+use super::contamination::{contamination, is_superseded};
 use super::decide::{Open, better, rule};
 use super::failures::{KernelBoots, fails};
-use super::series::{Metric, Summaries, latest, latest_results, metrics, sentinel_differences};
+use super::series::{
+    Metric, Summaries, first, happened, latest, latest_results, metrics, sentinel_differences,
+};
 use super::warnings::undeclared;
 use super::{Comparison, SeriesName, Verdict, timed_margin};
 use crate::plan::series_label;
@@ -38,11 +41,24 @@ pub(super) fn compare_experiment(
             let accel = records.first().map_or(Accel::Tcg, |record| record.accel);
             let names = (metric.name.as_str(), metric.unit.as_str());
             let margin = timed_margin(experiment, trial, names, accel);
+            let with_spoilt = |side: &PlannedSide| {
+                Summaries::of_all(&first(records, &experiment.name, &side.name), trial, &metric)
+            };
+            let repeated = |side: &PlannedSide| {
+                let spoilt = |record: &&BootRecord| {
+                    contamination(record, trial.id).is_some() && is_superseded(record, records)
+                };
+                own(records, experiment, side).into_iter().filter(spoilt).count() as u64
+            };
             let sentinels = |side: &PlannedSide| {
                 let own = latest(records, &experiment.name, &side.name);
                 sentinel_differences(&own, records, trial, &metric)
             };
             for (index, side) in candidates.iter().enumerate() {
+                let spoilt = [base, side].into_iter().any(|side| {
+                    let own = own(records, experiment, side);
+                    own.into_iter().any(|record| contamination(record, trial.id).is_some())
+                });
                 let pairing = Pairing {
                     base_name: &base.name,
                     side_name: &side.name,
@@ -52,7 +68,9 @@ pub(super) fn compare_experiment(
                     margin: base_summaries.location().map_or(margin.relative, |at| margin.of(at)),
                     sentinels: [sentinels(base), sentinels(side)].concat(),
                     undeclared: !undeclared(experiment, &side.name, records).is_empty(),
-                    base_first: base_first(experiment, index + 1),
+                    with_spoilt: spoilt.then(|| [with_spoilt(base), with_spoilt(side)]),
+                    repeated: [repeated(base), repeated(side)],
+                    base_first: &base_first(experiment, index + 1),
                 };
                 let series = SeriesName {
                     experiment: experiment.name.clone(),
@@ -70,6 +88,16 @@ pub(super) fn compare_experiment(
         }
     }
     all
+}
+
+/// The boots of `side` that count.
+fn own<'a>(
+    records: &'a [BootRecord],
+    experiment: &PlannedExperiment,
+    side: &PlannedSide,
+) -> Vec<&'a BootRecord> {
+    let own = records.iter().filter(|r| r.experiment == experiment.name && r.side == side.name);
+    own.filter(|record| happened(record)).collect()
 }
 
 /// Whether the base boots before the side at place `side`, block by block.
@@ -93,7 +121,11 @@ struct Pairing<'a> {
     /// Of both sides.
     sentinels: Vec<f64>,
     undeclared: bool,
-    base_first: Vec<bool>,
+    /// Of both sides, where the host spoilt any boot: each block's first boots whatever it did.
+    with_spoilt: Option<[Summaries; 2]>,
+    /// Boots of either side that the host spoilt and that were repeated.
+    repeated: [u64; 2],
+    base_first: &'a [bool],
 }
 
 impl Pairing<'_> {
@@ -116,25 +148,45 @@ impl Pairing<'_> {
             margin: self.margin,
             pairs: valid,
             dropped: self.ended() - valid,
+            all_pairs: None,
             verdict: Verdict::Invalid,
             reason: String::new(),
             exact: None,
         };
-        let mut open = Open { comparison, series: None, rule, doubts: Vec::new(), overruled };
+        let mut open =
+            Open { comparison, series: None, all: None, rule, doubts: Vec::new(), overruled };
         match (self.obstacle(valid), self.doubts(&pairs)) {
-            (Some(reason), _) => open.comparison.reason = reason,
+            (Some(reason), _) => {
+                open.comparison.reason = reason;
+                if self.spoilt() > 0 {
+                    open.comparison.verdict = Verdict::Inconclusive;
+                }
+            }
             (None, Err(error)) => open.comparison.reason = error.to_string(),
             (None, Ok(doubts)) => {
                 open.doubts = doubts;
-                open.series = Some(Series {
-                    pairs,
-                    delta: self.margin.ln_1p(),
-                    better: better(self.metric.better),
-                    primary: self.metric.primary,
-                });
+                open.series = Some(self.series(pairs));
             }
         }
+        if let Some([base, side]) = self.with_spoilt.as_ref().filter(|_| open.series.is_some()) {
+            let all = Pairing { base, side, with_spoilt: None, sentinels: Vec::new(), ..*self };
+            open.all = Some(self.series(all.pairs()));
+        }
         open
+    }
+
+    fn series(&self, pairs: Vec<Option<Pair>>) -> Series {
+        Series {
+            pairs,
+            delta: self.margin.ln_1p(),
+            better: better(self.metric.better),
+            primary: self.metric.primary,
+        }
+    }
+
+    /// Boots that the host spoilt and no repetition replaced.
+    fn spoilt(&self) -> usize {
+        self.base.contaminated + self.side.contaminated
     }
 
     /// Of the blocks that are over, up to the first that is not.
@@ -162,16 +214,16 @@ impl Pairing<'_> {
     }
 
     fn doubts(&self, pairs: &[Option<Pair>]) -> Result<Vec<Downgrade>, StatsError> {
-        let boots = |side: &Summaries| Boots {
-            lost: (side.boots.len() - side.valid.len()) as u64,
-            all: side.boots.len() as u64,
+        let boots = |side: &Summaries, repeated: u64| Boots {
+            lost: (side.boots.len() - side.valid.len()) as u64 + repeated,
+            all: side.boots.len() as u64 + repeated,
         };
         doubts(&Conditions {
             pairs,
             delta: self.margin.ln_1p(),
             sentinels: &self.sentinels,
-            base: boots(self.base),
-            side: boots(self.side),
+            base: boots(self.base, self.repeated[0]),
+            side: boots(self.side, self.repeated[1]),
             undeclared: self.undeclared,
         })
     }

@@ -6,6 +6,7 @@ use kduel_stats::StatsError;
 use crate::collect::{BootOutcome, BootRecord, BootResult};
 use crate::fault::FailureClass;
 
+use super::contamination::contamination;
 use super::sides::result;
 
 /// A metric that a trial gives or should give.
@@ -46,6 +47,23 @@ pub(in crate::analyse) fn latest<'a>(
         }
     }
     latest
+}
+
+/// The first completed attempt of each block's boot of `side`, whatever the host did to it.
+pub(super) fn first<'a>(
+    records: &'a [BootRecord],
+    experiment: &str,
+    side: &str,
+) -> BTreeMap<usize, &'a BootRecord> {
+    let mut first: BTreeMap<usize, &BootRecord> = BTreeMap::new();
+    let own = records.iter().filter(|r| r.experiment == experiment && r.side == side);
+    for record in own.filter(|record| happened(record) && result(record).is_some()) {
+        let kept = first.entry(record.block).or_insert(record);
+        if record.attempt < kept.attempt {
+            *kept = record;
+        }
+    }
+    first
 }
 
 /// A boot that the user stopped says nothing, not even that it failed; one that only repeats another's
@@ -156,12 +174,13 @@ pub(super) fn sentinel_differences(
     let sentinels = records.iter().filter(|record| {
         record.sentinel && record.experiment == any.experiment && record.side == any.side
     });
+    let clean = |record: &&BootRecord| contamination(record, trial.id).is_none();
     let difference = |sentinel: &BootRecord| {
-        let other = own.get(&sentinel.block)?;
+        let other = own.get(&sentinel.block).copied().filter(clean)?;
         let difference = summary(sentinel)? - summary(other)?;
         Some(if sentinel.slot < other.slot { -difference } else { difference })
     };
-    sentinels.filter_map(difference).collect()
+    sentinels.filter(clean).filter_map(difference).collect()
 }
 
 /// One side's boot summaries for one series.
@@ -179,11 +198,30 @@ pub(super) struct Summaries {
     pub missing: usize,
     /// Completed boots.
     pub completed: usize,
+    /// Boots that the host spoilt.
+    pub contaminated: usize,
 }
 
 impl Summaries {
-    /// Of `side`, over the last attempt of each block.
+    /// Of one boot for each block, without what the host spoilt.
     pub fn of(boots: &BTreeMap<usize, &BootRecord>, trial: &TrialSpec, metric: &Metric) -> Self {
+        let mut summaries = Self::of_all(boots, trial, metric);
+        for (block, record) in boots {
+            let Some(why) = contamination(record, trial.id) else { continue };
+            if summaries.valid.remove(block).is_some() {
+                summaries.contaminated += 1;
+                summaries.drop_boot(why);
+            }
+        }
+        summaries
+    }
+
+    /// As [`Summaries::of`], with what the host spoilt.
+    pub fn of_all(
+        boots: &BTreeMap<usize, &BootRecord>,
+        trial: &TrialSpec,
+        metric: &Metric,
+    ) -> Self {
         let mut summaries = Self { boots: boots.keys().copied().collect(), ..Self::default() };
         for (block, record) in boots {
             let Some(result) = result(record) else {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::collect::{BootOutcome, BootRecord, BootResult, ExactBoot};
 use crate::plan::{PlannedExperiment, PlannedSide};
 
+use super::contamination::{SideNoise, side_noise};
 use super::failures::{FailureGroup, group_failures};
 use super::series::happened;
 
@@ -33,6 +34,9 @@ pub struct SideSummary {
     pub ready_ms: Option<f64>,
     /// Boots and trials that failed, alike ones together.
     pub failures: Vec<FailureGroup>,
+    /// What the host did to them; absent where it does not tell.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub noise: Option<SideNoise>,
     /// In an exact run the first completed boot on each CPU model.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub exact: Vec<ExactGuest>,
@@ -77,6 +81,7 @@ pub(super) fn summarise(
         not_idle: results().filter(|result| !result.idle).count(),
         ready_ms: kduel_stats::median(&ready).ok(),
         failures: group_failures(experiment, &own),
+        noise: side_noise(&own),
         exact: exact_guests(&own),
     }
 }

@@ -25,6 +25,10 @@ pub use sealed::{PluginFiles, SealedEnd, SealedSpec, Step, run_sealed};
 pub use spec::{Accel, Deadlines, ExecEnd, GuestSpec, Listener, SshIdentity, Watch};
 
 use crate::fault::Failure;
+use crate::host::noise::HostReading;
+
+/// Looks at a guest's host.
+pub type HostProbe = Box<dyn Fn() -> HostReading>;
 
 /// The five verbs of a guest. All block, all keep to the deadlines of their [`GuestSpec`], and all
 /// return early with [`crate::fault::FailureClass::Interrupted`] once [`Watch::stop`] is set.
@@ -69,6 +73,10 @@ pub trait Machine {
     ///
     /// Something survived, or the console shows a crash that came after the last command.
     fn stop(&mut self) -> Result<(), Failure>;
+
+    /// What looks at the running guest's host, beside whatever else is done with the machine; each call
+    /// is one look.
+    fn probe(&self) -> HostProbe;
 
     /// The console so far: its first part, and its last part if it was longer than the bound. Raw.
     fn console(&self) -> String;

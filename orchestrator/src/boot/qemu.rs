@@ -1,7 +1,10 @@
 //! A guest in QEMU.
 
+use std::path::Path;
+
 use kduel_protocol::AGENT_PATH;
 
+use super::HostProbe;
 use super::lines::OnLine;
 use super::ssh::{Ssh, Trouble};
 use super::terminal::interact;
@@ -10,6 +13,7 @@ use super::{ExecEnd, GuestSpec, Machine, Watch};
 use crate::clock::Deadline;
 use crate::fault::{Failure, FailureClass};
 use crate::host::Qemu;
+use crate::host::noise::{HostReading, NoiseProbe};
 
 /// A guest in QEMU. It is killed when the thread that called [`Machine::boot`] ends, so one thread
 /// has to carry it from boot to stop.
@@ -174,6 +178,17 @@ impl Machine for QemuMachine {
         let off = off.and_then(|()| late_crash(&guest));
         self.bury(guest)?;
         off
+    }
+
+    fn probe(&self) -> HostProbe {
+        match &self.guest {
+            Some(guest) => {
+                let probe =
+                    NoiseProbe::new(Path::new("/"), guest.vigil.pid(), guest.vigil.vcpu_threads());
+                Box::new(move || probe.read())
+            }
+            None => Box::new(HostReading::default),
+        }
     }
 
     fn console(&self) -> String {

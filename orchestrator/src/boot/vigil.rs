@@ -302,6 +302,11 @@ impl Vigil {
         std::iter::once(status).chain(registers.map(|line| line.trim_end().to_owned())).collect()
     }
 
+    /// QEMU's process id.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Thread ids of the vCPUs.
     pub fn vcpu_threads(&self) -> &[u64] {
         &self.threads

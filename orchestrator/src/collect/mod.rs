@@ -24,7 +24,7 @@ pub use known::{KnownBoot, KnownBoots, KnownSize};
 pub use list::{ListedRun, list_runs, remove_run, set_label};
 pub use record::{
     BootOutcome, BootRecord, BootResult, Distribution, ExactBoot, Monitored, TrialFailure,
-    WindowCounts,
+    TrialNoise, WindowCounts,
 };
 pub use reference::{RunRef, find_run};
 pub use samples::samples_jsonl;

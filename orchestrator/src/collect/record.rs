@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::boot::Accel;
 use crate::fault::Failure;
+use crate::host::noise::HostNoise;
 use crate::id::BootId;
 
 /// One boot of one side, whole. One line of `journal.jsonl`, written and synced when the boot ends.
@@ -140,6 +141,9 @@ pub struct BootResult {
     /// What monitors saw, per trial.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub monitored: Vec<Monitored>,
+    /// What the host did during each trial.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub noise: Vec<TrialNoise>,
     /// Trials that gave no or not all samples; their samples are not in `samples`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub failed_trials: Vec<TrialFailure>,
@@ -155,6 +159,17 @@ pub struct Distribution {
     pub metric: String,
     pub unit: String,
     pub values: Vec<f64>,
+}
+
+/// What the host did during one trial, warm-up included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct TrialNoise {
+    /// Which trial.
+    pub trial: u32,
+    /// What.
+    #[serde(flatten)]
+    pub host: HostNoise,
 }
 
 /// What a monitor saw during one trial.

@@ -3,6 +3,7 @@
 pub mod accel;
 pub mod apt;
 pub mod inventory;
+pub mod noise;
 pub mod qemu;
 pub mod tool;
 

@@ -3,8 +3,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::analyse::{
-    Comparison, CountPair, DistributionSummary, ExactFinding, ExactGuest, ExactWord, SideSummary,
-    Verdict, cmdline_words,
+    AllPairs, Comparison, CountPair, DistributionSummary, ExactFinding, ExactGuest, ExactWord,
+    SideNoise, SideSummary, Verdict, cmdline_words,
 };
 use crate::boot::Accel;
 use crate::fault::Fault;
@@ -83,6 +83,8 @@ struct ComparisonJson {
     margin: f64,
     pairs: usize,
     dropped: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    all_pairs: Option<AllPairs>,
     verdict: Verdict,
     reason: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -158,6 +160,7 @@ fn comparison(found: &Comparison) -> ComparisonJson {
         margin: found.margin,
         pairs: found.pairs,
         dropped: found.dropped,
+        all_pairs: found.all_pairs.clone(),
         verdict: found.verdict,
         reason: escape(&found.reason),
         exact: found.exact.as_ref().and_then(|exact| exact.word),
@@ -181,6 +184,8 @@ struct SideJson {
     completed: usize,
     ready_ms: Option<f64>,
     failures: Vec<FailureJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    noise: Option<SideNoise>,
     /// In exact runs, one per CPU model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     guests: Vec<GuestJson>,
@@ -236,6 +241,7 @@ fn side(report: &Report<'_>, side: &SideSummary) -> SideJson {
         completed: side.completed,
         ready_ms: side.ready_ms,
         failures: side.failures.iter().map(failure).collect(),
+        noise: side.noise.clone(),
         guests: side.exact.iter().map(guest).collect(),
     }
 }

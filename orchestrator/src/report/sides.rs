@@ -2,11 +2,12 @@ use std::collections::BTreeSet;
 
 use kduel_protocol::KnobReading;
 
-use crate::analyse::{FailureGroup, SideSummary, cmdline_words};
+use crate::analyse::{FailureGroup, SideNoise, SideSummary, cmdline_words};
 use crate::collect::RunInfo;
 use crate::id::BootId;
 use crate::text::count;
 
+use super::number;
 use super::page::Page;
 
 /// Who was compared: kernel, build, command line, knobs as they read back.
@@ -46,7 +47,18 @@ pub(super) fn describe(info: &RunInfo, side: &SideSummary) -> Vec<String> {
     };
     let ready = side.ready_ms.map(|ms| format!(", ready after {:.1} s", ms / 1000.0));
     lines.push(format!("{boots}{}", ready.unwrap_or_default()));
+    lines.extend(side.noise.as_ref().map(noise));
     lines
+}
+
+/// What the host did to the guests of a side.
+fn noise(noise: &SideNoise) -> String {
+    let (steal, most) = (number::percent(noise.steal), number::percent(noise.most_steal));
+    let spoilt = match noise.contaminated {
+        0 => String::new(),
+        boots => format!("; contaminated: {}", count(boots, "boot")),
+    };
+    format!("the host took away {steal} of a vCPU's time, at most {most}{spoilt}")
 }
 
 fn knob(reading: &KnobReading) -> String {

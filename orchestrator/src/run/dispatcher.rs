@@ -49,6 +49,8 @@ struct Place<'a> {
     slot: usize,
     side: usize,
     sentinel: bool,
+    /// It was booted before, and the host spoilt it or its other half.
+    again: bool,
 }
 
 /// How a run ended.
@@ -109,13 +111,7 @@ impl Dispatcher<'_> {
                 (self.listener)(RunEvent::Note(failure));
                 break;
             }
-            for (slot, (side, sentinel)) in block.boots().into_iter().enumerate() {
-                if states[side].is_out() {
-                    continue;
-                }
-                let place = Place { block, slot, side, sentinel };
-                self.side_of_block(experiment, place, records, recorder).await?;
-            }
+            self.block(experiment, block, &states, records, recorder).await?;
             if !self.plan.aa {
                 refuse_same_sides(experiment, records).map_err(CutShort::Failed)?;
             }
@@ -126,6 +122,34 @@ impl Dispatcher<'_> {
             self.tell_estimates(&experiment.name, records);
         }
         Ok(())
+    }
+
+    /// The boots of one block, all again while the host spoils one and repetitions are left.
+    async fn block(
+        &self,
+        experiment: &Arc<PlannedExperiment>,
+        block: &Block,
+        states: &[SideState],
+        records: &mut Vec<BootRecord>,
+        recorder: &mut dyn Recorder,
+    ) -> Result<(), CutShort> {
+        let mut again = false;
+        loop {
+            for (slot, (side, sentinel)) in block.boots().into_iter().enumerate() {
+                if states[side].is_out() || (again && sentinel) {
+                    continue;
+                }
+                let place = Place { block, slot, side, sentinel, again };
+                self.side_of_block(experiment, place, records, recorder).await?;
+            }
+            again = analyse::worth_repeating(experiment, records, block.index);
+            if !again {
+                return Ok(());
+            }
+            let (name, pair) = (&experiment.name, block.index + 1);
+            let why = format!("{name}: pair {pair} again, for what the host did to it");
+            (self.listener)(RunEvent::Note(why));
+        }
     }
 
     /// One side's boot of one block, repeated while the rig spoils it.
@@ -145,7 +169,7 @@ impl Dispatcher<'_> {
         });
         let mut attempt = 0;
         for record in earlier {
-            if !is_rig_fault(record) {
+            if !is_rig_fault(record) && !place.again {
                 return Ok(());
             }
             attempt = attempt.max(record.attempt + 1);
@@ -187,7 +211,7 @@ impl Dispatcher<'_> {
         attempt: u32,
         recorder: &mut dyn Recorder,
     ) -> Result<BootRecord, CutShort> {
-        let Place { block, slot, side, sentinel } = place;
+        let Place { block, slot, side, sentinel, again: _ } = place;
         let recipe = self.recipe(experiment, side)?;
         let boot = BootId::new(&experiment.name, block.index, &recipe.side().name, attempt);
         let boot = if sentinel { boot.sentinel() } else { boot };

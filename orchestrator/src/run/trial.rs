@@ -5,11 +5,12 @@ use std::time::Duration;
 use kduel_protocol::{AGENT_PATH, Event, GuestPlan, PLAN_PATH, Phase, Topology};
 
 use super::{AgentStream, topology};
-use crate::boot::{ExecEnd, Machine, Watch};
+use crate::boot::{ExecEnd, HostProbe, Machine, Watch};
 use crate::clock::Stopwatch;
-use crate::collect::BootResult;
+use crate::collect::{BootResult, TrialNoise};
 use crate::event::{BootPhase, RunEvent};
 use crate::fault::{Failure, FailureClass};
+use crate::host::noise::HostReading;
 use crate::id::BootId;
 
 /// Which boot it is, for those who watch.
@@ -101,11 +102,13 @@ fn carry_out(
     on_event: &mut dyn FnMut(&Event),
 ) -> Result<BootResult, Failure> {
     let mut stream = AgentStream::new(plan);
+    let mut noise = TrialsNoise::new(machine.probe());
     let end = machine.exec(&format!("{AGENT_PATH} run {PLAN_PATH}"), &mut |line| {
         let event = stream.line(line)?;
         if let Event::Facts(facts) = &event {
             topology::check(wanted, facts)?;
         }
+        noise.event(&event);
         on_event(&event);
         Ok(())
     })?;
@@ -115,10 +118,34 @@ fn carry_out(
         ExecEnd::Signal(signal) => Some(format!("the agent was ended by signal {signal}")),
     };
     match (stream.finish(), ended_badly) {
-        (Ok(result), None) => Ok(result),
+        (Ok(result), None) => Ok(BootResult { noise: noise.found, ..result }),
         (Ok(_), Some(how)) => Err(Failure::new(FailureClass::WorkloadFailed, how)),
         (Err(failure), Some(how)) => Err(failure.detail(how)),
         (Err(failure), None) => Err(failure),
+    }
+}
+
+/// What the host does during each trial.
+struct TrialsNoise {
+    probe: HostProbe,
+    before: HostReading,
+    found: Vec<TrialNoise>,
+}
+
+impl TrialsNoise {
+    fn new(probe: HostProbe) -> Self {
+        Self { probe, before: HostReading::default(), found: Vec::new() }
+    }
+
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::TrialBegin { .. } => self.before = (self.probe)(),
+            Event::TrialEnd { trial, .. } => {
+                let host = self.before.until(&(self.probe)());
+                self.found.push(TrialNoise { trial: *trial, host });
+            }
+            _ => {}
+        }
     }
 }
 

@@ -101,6 +101,7 @@ impl Asked<'_> {
             margin: self.margin(&a).of(kduel_stats::mean(&a.means()).unwrap_or_default()),
             pairs: a.seeds.len().min(b.seeds.len()),
             dropped: 0,
+            all_pairs: None,
             verdict: Verdict::Invalid,
             reason: String::new(),
             exact: Some(Box::new(self.finding(&a, &b, cpu))),

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -6,10 +7,11 @@ use kduel_protocol::GuestPlan;
 use super::script::{BootScript, Script};
 use super::transcript::Writer;
 use crate::boot::lines::OutputLines;
-use crate::boot::{ExecEnd, GuestSpec, Machine, Watch};
+use crate::boot::{ExecEnd, GuestSpec, HostProbe, Machine, Watch};
 use crate::clock::Deadline;
 use crate::event::RunEvent;
 use crate::fault::{Failure, FailureClass};
+use crate::host::noise::{HostReading, ThreadReading};
 
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -126,6 +128,25 @@ impl Machine for FakeMachine {
             return Ok(());
         }
         self.boot.stop_failure.as_ref().map_or(Ok(()), |failure| Err(self.failed(failure)))
+    }
+
+    /// Each look is a second after the one before.
+    fn probe(&self) -> HostProbe {
+        let (looks, steal) = (Cell::new(0), self.boot.steal);
+        Box::new(move || {
+            let seconds = looks.replace(looks.get() + 1);
+            let thread = ThreadReading {
+                tid: 1,
+                on_cpu_ns: seconds * (100 - steal) * 10_000_000,
+                delay_ns: seconds * steal * 10_000_000,
+                ..ThreadReading::default()
+            };
+            HostReading {
+                at_ns: seconds * 1_000_000_000,
+                threads: vec![thread],
+                ..HostReading::default()
+            }
+        })
     }
 
     fn console(&self) -> String {

@@ -88,6 +88,8 @@ pub struct BootScript {
     pub status: i32,
     /// The signal that ends the command.
     pub signal: Option<String>,
+    /// The part of the vCPU's time that the host takes away, in percent.
+    pub steal: u64,
     /// Stopping the guest ends with this.
     pub stop_failure: Option<Failure>,
 }
@@ -153,7 +155,7 @@ impl Script {
 pub(super) fn place(boot: &BootId, side: &str) -> Option<(usize, u32)> {
     let at = boot.0.rfind(&format!("-{side}"))?;
     let block = boot.0[..at].rsplit_once("-b")?.1.parse().ok()?;
-    let rest = &boot.0[at + 1 + side.len()..];
+    let rest = boot.0[at + 1 + side.len()..].trim_end_matches("+sentinel");
     let attempt = match rest.strip_prefix("-r") {
         Some(number) => number.parse().ok()?,
         None => 0,
@@ -170,6 +172,7 @@ mod tests {
         for (block, attempt) in [(0, 0), (12, 3), (100, 1)] {
             let boot = BootId::new("fork-b01-x", block, "a-b02-c", attempt);
             assert_eq!(place(&boot, "a-b02-c"), Some((block, attempt)));
+            assert_eq!(place(&boot.sentinel(), "a-b02-c"), Some((block, attempt)));
         }
     }
 
