@@ -49,7 +49,7 @@ pub(super) fn describe(info: &RunInfo, side: &SideSummary) -> Vec<String> {
     lines
 }
 
-fn knob(reading: &KnobReading) -> String {
+pub(super) fn knob(reading: &KnobReading) -> String {
     let KnobReading { kind, name, wanted, found, took } = reading;
     let key = kind.key();
     let value = if wanted.is_empty() { String::new() } else { format!(" = {wanted}") };

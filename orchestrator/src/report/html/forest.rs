@@ -1,0 +1,250 @@
+//! Every comparison on one axis: how much it changed, how sure that is, and how much would matter.
+
+use super::super::markup::{colour, safe};
+use super::super::number::{interval, margin, quantity, signed_percent, tick};
+use super::super::svg::{Anchor, Length, Scale, Svg};
+use super::super::{Report, exact, outcome, text};
+use super::Beside;
+use super::cards::linked;
+use super::rank::worst_first;
+use crate::analyse::Comparison;
+use crate::text::count;
+
+/// Rows before the rest is left to other formats.
+const ROWS: usize = 150;
+
+const HEIGHT: f64 = 26.0;
+const MIDDLE: f64 = HEIGHT / 2.0;
+
+/// The names of the cells beside the picture; those that begin with `-` are left out where there is
+/// little room.
+const COLUMNS: [&str; 7] =
+    ["change", "interval, %", "-base", "-value", "-margin", "-pairs", "verdict"];
+
+/// A table, one line for each comparison, worst first.
+pub(super) fn section(report: &Report<'_>, beside: &Beside) -> String {
+    let all = &report.analysis.comparisons;
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut places = worst_first(report.analysis);
+    let rest = places.split_off(places.len().min(ROWS)).len();
+    let axis = Axis::of(places.iter().map(|place| &all[*place]));
+    let rows: String = places.iter().map(|place| row(report, beside, &axis, *place)).collect();
+    let columns: String = COLUMNS.iter().map(|name| heading(name)).collect();
+    let rest = match rest {
+        0 => String::new(),
+        rest => format!(
+            "<p>{} not shown, none worse than these; --format csv has all</p>\n",
+            count(rest, "more comparison")
+        ),
+    };
+    format!(
+        "<section>\n<h2>All series</h2>\n{}<table class=\"forest\">\n<thead><tr><th scope=\"col\" class=\"t\">series</th>\
+         <th scope=\"col\" class=\"plot\">{}</th>{columns}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n{rest}</section>\n",
+        key(report, axis.log),
+        axis.picture()
+    )
+}
+
+fn key(report: &Report<'_>, log: bool) -> String {
+    let exact = report.analysis.comparisons.iter().any(|c| c.exact.is_some());
+    let interval = report.analysis.comparisons.iter().any(|c| c.low.is_some());
+    let mut html = "<p class=\"key dim\"><span><i class=\"k-dot\"></i> change, hollow where it decides nothing</span> \
+                    <span><i class=\"k-band\"></i> margin: less does not matter</span>"
+        .to_owned();
+    if interval {
+        html += " <span><i class=\"k-ci\"></i> interval</span>";
+    }
+    if exact {
+        html +=
+            " <span><i class=\"k-spread\"></i> how far the candidate's windows lie apart</span>";
+    }
+    if log {
+        html += " <span>equal ratios are equally far</span>";
+    }
+    html + "</p>\n"
+}
+
+fn heading(column: &str) -> String {
+    let (class, name) = class(column);
+    format!("<th scope=\"col\"{class}>{name}</th>")
+}
+
+fn class(column: &str) -> (&'static str, &str) {
+    match column {
+        "change" | "verdict" => ("", column),
+        _ => {
+            column.strip_prefix('-').map_or((" class=\"m\"", column), |name| (" class=\"w\"", name))
+        }
+    }
+}
+
+fn row(report: &Report<'_>, beside: &Beside, axis: &Axis, place: usize) -> String {
+    let comparison = &report.analysis.comparisons[place];
+    let several = report.plan.experiments.len() > 1;
+    let series = text::series_name(comparison, several);
+    let name = match report.plan.experiments.iter().all(|one| one.sides.len() == 2) {
+        true => series,
+        false => format!("{series}, {}", comparison.side),
+    };
+    let mut html = format!(
+        "<tr><th scope=\"row\" class=\"t\">{}</th><td class=\"plot\">{}</td>",
+        linked(report, beside, place, &name),
+        axis.draw(comparison, &format!("r{place}"), &name)
+    );
+    for (column, cell) in COLUMNS.iter().zip(cells(report, comparison)) {
+        let cell = safe(&cell);
+        html += &match *column {
+            "verdict" => {
+                format!("<td class=\"v {}\">{cell}</td>", colour(comparison.verdict))
+            }
+            column => format!("<td{}>{cell}</td>", class(column).0),
+        };
+    }
+    html + "</tr>\n"
+}
+
+fn cells(report: &Report<'_>, comparison: &Comparison) -> [String; COLUMNS.len()] {
+    let mark = outcome::mark(report);
+    let none = || "-".to_owned();
+    let show = |value: Option<f64>| {
+        value.map_or_else(none, |value| format!("{mark}{}", quantity(value, &comparison.unit)))
+    };
+    let ends = comparison.low.zip(comparison.high);
+    let verdict = match comparison.exact {
+        Some(_) => exact::word_of(comparison, report.profiles),
+        None => comparison.verdict.words().to_owned(),
+    };
+    let pairs = match comparison.dropped {
+        0 => comparison.pairs.to_string(),
+        dropped => format!("{} of {}", comparison.pairs, comparison.pairs + dropped),
+    };
+    [
+        comparison.change.map_or_else(none, |change| format!("{mark}{}", signed_percent(change))),
+        ends.map_or_else(none, |(low, high)| interval(low, high)),
+        show(comparison.base),
+        show(comparison.value),
+        margin((comparison.margin * 1e4).round() / 1e4),
+        pairs,
+        if comparison.primary { verdict } else { format!("{verdict}, secondary") },
+    ]
+}
+
+/// Changes along the width, in percent of it.
+struct Axis {
+    scale: Scale,
+    log: bool,
+}
+
+/// Intervals may reach so many times further than any change or margin, then they are cut.
+const REACH: f64 = 2.5;
+
+impl Axis {
+    fn of<'a>(comparisons: impl Iterator<Item = &'a Comparison> + Clone) -> Self {
+        let points =
+            comparisons.clone().flat_map(|c| [c.change.unwrap_or(0.0), c.margin, -c.margin]);
+        let wide = |change: f64| !(-0.5..=1.0).contains(&change);
+        let log = points.clone().any(wide);
+        let place = |change: f64| transformed(change, log);
+        let reach = points.clone().map(|change| place(change).abs()).fold(0.0, f64::max) * REACH;
+        let ends = comparisons.flat_map(|c| [c.low, c.high]).flatten();
+        let ends = ends.map(|end| place(end).clamp(-reach, reach));
+        let (low, high) = points
+            .map(place)
+            .chain(ends)
+            .fold((0.0, 0.0), |(low, high), place| (f64::min(low, place), f64::max(high, place)));
+        let room = (high - low) * 0.04;
+        Self { scale: Scale::even((low - room, high + room), (0.0, 100.0)), log }
+    }
+
+    fn at(&self, change: f64) -> f64 {
+        self.scale.at(transformed(change, self.log))
+    }
+
+    fn is_beyond(&self, change: f64) -> bool {
+        let place = self.at(change);
+        place <= 0.0 || place >= 100.0
+    }
+
+    /// Round changes, ascending.
+    fn ticks(&self) -> Vec<f64> {
+        if !self.log {
+            return self.scale.ticks(5);
+        }
+        let within = |ratios: &[f64]| -> Vec<f64> {
+            let changes = ratios.iter().map(|ratio| ratio - 1.0);
+            changes.filter(|change| !self.is_beyond(*change)).collect()
+        };
+        let fine = within(&[0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0]);
+        if fine.len() <= 6 {
+            return fine;
+        }
+        within(&[1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e6, 1e9])
+    }
+
+    fn picture(&self) -> String {
+        let mut svg = Svg::wide("axis", 20.0, "change of the candidate against the base", "");
+        for change in self.ticks() {
+            let place = self.at(change);
+            let anchor = match place {
+                place if place < 6.0 => Anchor::Start,
+                place if place > 94.0 => Anchor::End,
+                _ => Anchor::Middle,
+            };
+            svg.text("tick", (Length::Percent(place), 14.0), anchor, &tick(change));
+        }
+        svg.finish()
+    }
+
+    fn draw(&self, comparison: &Comparison, id: &str, name: &str) -> String {
+        let said = comparison.change.map_or_else(|| "no estimate".to_owned(), signed_percent);
+        let ends = comparison.low.zip(comparison.high);
+        let range = ends.map(|(low, high)| format!(" {}", interval(low, high))).unwrap_or_default();
+        let mut svg = Svg::wide(id, HEIGHT, &format!("{name}: {said}{range}"), "");
+        let band = [-comparison.margin, comparison.margin].map(|change| self.at(change));
+        let across = |at: f64| ((Length::Percent(at), 0.0), (Length::Percent(at), HEIGHT));
+        let width = Length::Percent(band[1] - band[0]);
+        svg.rect("band", (Length::Percent(band[0]), 0.0), (width, HEIGHT));
+        for change in self.ticks().into_iter().filter(|change| *change != 0.0) {
+            let (from, to) = across(self.at(change));
+            svg.line("grid", from, to);
+        }
+        let (from, to) = across(self.at(0.0));
+        svg.line("zero", from, to);
+        let colour = colour(comparison.verdict);
+        if let Some((low, high)) = ends {
+            self.whisker(&mut svg, &format!("ci {colour}"), low, high);
+        }
+        if let (Some(change), Some(exact)) = (comparison.change, &comparison.exact) {
+            let half = (1.0 + change) * exact.spread[1] / 2.0;
+            self.whisker(&mut svg, "spread", change - half, change + half);
+        }
+        if let Some(change) = comparison.change {
+            let kind = if comparison.primary { "" } else { " hollow" };
+            let at = (Length::Percent(self.at(change)), MIDDLE);
+            svg.dot(&format!("dot {colour}{kind}"), at, 4.5, "");
+        }
+        svg.finish()
+    }
+
+    /// A line with an end at either side, or an arrow where it goes on.
+    fn whisker(&self, svg: &mut Svg, class: &str, low: f64, high: f64) {
+        let at = |change: f64| Length::Percent(self.at(change));
+        svg.line(class, (at(low), MIDDLE), (at(high), MIDDLE));
+        for (end, arrow, anchor) in
+            [(low, "\u{25c2}", Anchor::Start), (high, "\u{25b8}", Anchor::End)]
+        {
+            if self.is_beyond(end) {
+                svg.text(&format!("more {class}"), (at(end), MIDDLE + 4.5), anchor, arrow);
+            } else {
+                svg.line(class, (at(end), MIDDLE - 4.0), (at(end), MIDDLE + 4.0));
+            }
+        }
+    }
+}
+
+/// What is evenly spread along the axis.
+fn transformed(change: f64, log: bool) -> f64 {
+    if log { change.max(-0.9999).ln_1p() } else { change }
+}
