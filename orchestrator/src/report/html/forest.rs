@@ -8,6 +8,7 @@ use super::Beside;
 use super::cards::linked;
 use super::rank::worst_first;
 use crate::analyse::Comparison;
+use crate::plan::Measure;
 use crate::text::count;
 
 /// Rows before the rest is left to other formats.
@@ -16,10 +17,30 @@ const ROWS: usize = 150;
 const HEIGHT: f64 = 26.0;
 const MIDDLE: f64 = HEIGHT / 2.0;
 
-/// The names of the cells beside the picture; those that begin with `-` are left out where there is
-/// little room.
-const COLUMNS: [&str; 7] =
-    ["change", "interval, %", "-base", "-value", "-margin", "-pairs", "verdict"];
+/// A cell beside the picture.
+struct Column {
+    name: &'static str,
+    /// Where there is little room it is left out: `m` on phones, `w` on small screens as well.
+    class: &'static str,
+    cell: fn(&Report<'_>, &Comparison) -> String,
+}
+
+const CHANGE: Column = Column { name: "change", class: "", cell: change };
+const INTERVAL: Column = Column { name: "interval, %", class: "m", cell: ends };
+const BASE: Column = Column { name: "base", class: "w", cell: |r, c| value(r, c, c.base) };
+const VALUE: Column = Column { name: "value", class: "w", cell: |r, c| value(r, c, c.value) };
+const MARGIN: Column = Column { name: "margin", class: "w", cell: |_, c| rounded(c.margin) };
+const PAIRS: Column = Column { name: "pairs", class: "w", cell: |_, c| pairs(c) };
+const VERDICT: Column = Column { name: "verdict", class: "v", cell: verdict };
+
+/// Those that this report has something for.
+fn columns(report: &Report<'_>) -> Vec<Column> {
+    let has_interval = report.analysis.comparisons.iter().any(|c| c.low.is_some());
+    match report.plan.measure {
+        Measure::Instructions if !has_interval => vec![CHANGE, BASE, VALUE, MARGIN, VERDICT],
+        _ => vec![CHANGE, INTERVAL, BASE, VALUE, MARGIN, PAIRS, VERDICT],
+    }
+}
 
 /// A table, one line for each comparison, worst first.
 pub(super) fn section(report: &Report<'_>, beside: &Beside) -> String {
@@ -30,8 +51,13 @@ pub(super) fn section(report: &Report<'_>, beside: &Beside) -> String {
     let mut places = worst_first(report.analysis);
     let rest = places.split_off(places.len().min(ROWS)).len();
     let axis = Axis::of(places.iter().map(|place| &all[*place]));
-    let rows: String = places.iter().map(|place| row(report, beside, &axis, *place)).collect();
-    let columns: String = COLUMNS.iter().map(|name| heading(name)).collect();
+    let columns = columns(report);
+    let row = |place: &usize| row(report, beside, &axis, &columns, *place);
+    let rows: String = places.iter().map(row).collect();
+    let heading = |Column { name, class, .. }: &Column| {
+        format!("<th scope=\"col\" class=\"{class}\">{name}</th>").replace(" class=\"\"", "")
+    };
+    let headings: String = columns.iter().map(heading).collect();
     let rest = match rest {
         0 => String::new(),
         rest => format!(
@@ -41,7 +67,7 @@ pub(super) fn section(report: &Report<'_>, beside: &Beside) -> String {
     };
     format!(
         "<section>\n<h2>All series</h2>\n{}<table class=\"forest\">\n<thead><tr><th scope=\"col\" class=\"t\">series</th>\
-         <th scope=\"col\" class=\"plot\">{}</th>{columns}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n{rest}</section>\n",
+         <th scope=\"col\" class=\"plot\">{}</th>{headings}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n{rest}</section>\n",
         key(report, axis.log),
         axis.picture()
     )
@@ -66,21 +92,13 @@ fn key(report: &Report<'_>, log: bool) -> String {
     html + "</p>\n"
 }
 
-fn heading(column: &str) -> String {
-    let (class, name) = class(column);
-    format!("<th scope=\"col\"{class}>{name}</th>")
-}
-
-fn class(column: &str) -> (&'static str, &str) {
-    match column {
-        "change" | "verdict" => ("", column),
-        _ => {
-            column.strip_prefix('-').map_or((" class=\"m\"", column), |name| (" class=\"w\"", name))
-        }
-    }
-}
-
-fn row(report: &Report<'_>, beside: &Beside, axis: &Axis, place: usize) -> String {
+fn row(
+    report: &Report<'_>,
+    beside: &Beside,
+    axis: &Axis,
+    columns: &[Column],
+    place: usize,
+) -> String {
     let comparison = &report.analysis.comparisons[place];
     let several = report.plan.experiments.len() > 1;
     let series = text::series_name(comparison, several);
@@ -88,47 +106,56 @@ fn row(report: &Report<'_>, beside: &Beside, axis: &Axis, place: usize) -> Strin
         true => series,
         false => format!("{series}, {}", comparison.side),
     };
-    let mut html = format!(
-        "<tr><th scope=\"row\" class=\"t\">{}</th><td class=\"plot\">{}</td>",
+    let rank = if comparison.primary { "" } else { " <small>secondary</small>" };
+    let cell = |column: &Column| {
+        let colour = if column.class == "v" { colour(comparison.verdict) } else { "" };
+        let class = format!(" class=\"{} {colour}\"", column.class).replace(" \"", "\"");
+        let class = if class == " class=\"\"" { "" } else { &class };
+        format!("<td{class}>{}</td>", safe(&(column.cell)(report, comparison)))
+    };
+    format!(
+        "<tr><th scope=\"row\" class=\"t\">{}{rank}</th><td class=\"plot\">{}</td>{}</tr>\n",
         linked(report, beside, place, &name),
-        axis.draw(comparison, &format!("r{place}"), &name)
-    );
-    for (column, cell) in COLUMNS.iter().zip(cells(report, comparison)) {
-        let cell = safe(&cell);
-        html += &match *column {
-            "verdict" => {
-                format!("<td class=\"v {}\">{cell}</td>", colour(comparison.verdict))
-            }
-            column => format!("<td{}>{cell}</td>", class(column).0),
-        };
-    }
-    html + "</tr>\n"
+        axis.draw(comparison, &format!("r{place}"), &name),
+        columns.iter().map(cell).collect::<String>()
+    )
 }
 
-fn cells(report: &Report<'_>, comparison: &Comparison) -> [String; COLUMNS.len()] {
+fn none() -> String {
+    "-".to_owned()
+}
+
+fn change(report: &Report<'_>, comparison: &Comparison) -> String {
     let mark = outcome::mark(report);
-    let none = || "-".to_owned();
-    let show = |value: Option<f64>| {
-        value.map_or_else(none, |value| format!("{mark}{}", quantity(value, &comparison.unit)))
-    };
+    comparison.change.map_or_else(none, |change| format!("{mark}{}", signed_percent(change)))
+}
+
+fn ends(_: &Report<'_>, comparison: &Comparison) -> String {
     let ends = comparison.low.zip(comparison.high);
-    let verdict = match comparison.exact {
-        Some(_) => exact::word_of(comparison, report.profiles),
-        None => comparison.verdict.words().to_owned(),
-    };
-    let pairs = match comparison.dropped {
+    ends.map_or_else(none, |(low, high)| interval(low, high))
+}
+
+fn value(report: &Report<'_>, comparison: &Comparison, value: Option<f64>) -> String {
+    let mark = outcome::mark(report);
+    value.map_or_else(none, |value| format!("{mark}{}", quantity(value, &comparison.unit)))
+}
+
+fn rounded(part: f64) -> String {
+    margin((part * 1e4).round() / 1e4)
+}
+
+fn pairs(comparison: &Comparison) -> String {
+    match comparison.dropped {
         0 => comparison.pairs.to_string(),
         dropped => format!("{} of {}", comparison.pairs, comparison.pairs + dropped),
-    };
-    [
-        comparison.change.map_or_else(none, |change| format!("{mark}{}", signed_percent(change))),
-        ends.map_or_else(none, |(low, high)| interval(low, high)),
-        show(comparison.base),
-        show(comparison.value),
-        margin((comparison.margin * 1e4).round() / 1e4),
-        pairs,
-        if comparison.primary { verdict } else { format!("{verdict}, secondary") },
-    ]
+    }
+}
+
+fn verdict(report: &Report<'_>, comparison: &Comparison) -> String {
+    match comparison.exact {
+        Some(_) => exact::word_of(comparison, report.profiles),
+        None => comparison.verdict.words().to_owned(),
+    }
 }
 
 /// Changes along the width, in percent of it.
@@ -136,6 +163,15 @@ struct Axis {
     scale: Scale,
     log: bool,
 }
+
+/// Changes that may be marked where equal ratios are equally far, finest first.
+const LOG_TICKS: [&[f64]; 5] = [
+    &[-0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0, 2.0, 4.0],
+    &[-0.9, -0.75, -0.5, 0.0, 1.0, 3.0, 9.0],
+    &[-0.99, -0.9, -0.5, 0.0, 1.0, 9.0, 99.0],
+    &[-0.999, -0.99, -0.9, 0.0, 9.0, 99.0, 999.0],
+    &[-0.999, 0.0, 999.0, 999_999.0],
+];
 
 /// Intervals may reach so many times further than any change or margin, then they are cut.
 const REACH: f64 = 2.5;
@@ -172,15 +208,13 @@ impl Axis {
         if !self.log {
             return self.scale.ticks(5);
         }
-        let within = |ratios: &[f64]| -> Vec<f64> {
-            let changes = ratios.iter().map(|ratio| ratio - 1.0);
-            changes.filter(|change| !self.is_beyond(*change)).collect()
+        let within = |changes: &&[f64]| -> Vec<f64> {
+            changes.iter().copied().filter(|change| !self.is_beyond(*change)).collect()
         };
-        let fine = within(&[0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0]);
-        if fine.len() <= 6 {
-            return fine;
-        }
-        within(&[1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e6, 1e9])
+        let has_room = |changes: &Vec<f64>| {
+            changes.windows(2).all(|pair| self.at(pair[1]) - self.at(pair[0]) > 11.0)
+        };
+        LOG_TICKS.iter().map(within).find(has_room).unwrap_or_else(|| vec![0.0])
     }
 
     fn picture(&self) -> String {

@@ -33,7 +33,7 @@ impl Frame {
     pub fn with_axis(id: &str, says: [&str; 2], y: Scale, ticks: Vec<(f64, String)>) -> Self {
         let mut svg = Svg::scaled(id, SIZE, says[0], says[1]);
         let widest = ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
-        let left = (widest as f64 * DIGIT + 10.0).clamp(30.0, 110.0);
+        let left = (widest as f64 * DIGIT + 13.0).clamp(30.0, 110.0);
         for (value, label) in &ticks {
             let at = y.at(*value);
             svg.line("grid", (left.into(), at), (RIGHT.into(), at));

@@ -50,7 +50,7 @@ pub(super) fn chart(asked: &Asked<'_>) -> Option<String> {
     let rest = if rest > 0 { format!(", {rest} more not drawn") } else { String::new() };
     let key = format!(
         "<span><i class=\"k-worse\"></i> worse</span> <span><i class=\"k-better\"></i> better</span> \
-         <span><i class=\"k-same\"></i> within the margin</span> <span><i class=\"k-median\"></i> median{rest}</span>"
+         <span><i class=\"k-same\"></i> within margin</span> <span><i class=\"k-median\"></i> median{rest}</span>"
     );
     Some(figure("pairs", &key, &frame.svg.finish()))
 }
