@@ -9,7 +9,7 @@ use crate::analyse::profile::{DiffProfile, RunProfiles, SeriesProfile};
 use crate::analyse::{Analysis, points};
 use crate::collect::StoredRun;
 use crate::fault::{Failure, FailureClass};
-use crate::plan::{Plan, PlannedExperiment, PlannedSide, series_label};
+use crate::plan::{Measure, Plan, PlannedExperiment, PlannedSide, series_label};
 use crate::report::{Beside, Report, annotation_html, charted, flame_graph, html, matter};
 
 /// Functions whose code is written out: of a run, and of one comparison.
@@ -46,8 +46,11 @@ pub fn page(
     Ok((html(&report, &beside), pages))
 }
 
-/// A graph for every side that is compared; a run without chains says so.
+/// A graph for every side that is compared; an exact run without chains says so.
 fn graphs(stored: &StoredRun, beside: &mut Beside) -> Result<(), Failure> {
+    if stored.plan.measure == Measure::Time {
+        return Ok(());
+    }
     let workloads = match chains::of_run(stored) {
         Ok(workloads) => workloads,
         Err(failure) if failure.class == FailureClass::Usage => {

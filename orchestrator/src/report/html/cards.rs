@@ -2,9 +2,9 @@
 
 use super::super::markup::{colour, safe};
 use super::super::number::{interval, margin, signed_percent};
-use super::super::{Report, exact, outcome, profile, text};
+use super::super::{Report, exact, outcome, profile};
 use super::Beside;
-use super::rank::worst_first;
+use super::rank::{full_name, worst_first};
 use crate::analyse::{Comparison, Verdict};
 use crate::text::count;
 
@@ -47,14 +47,7 @@ fn rest_words(verdicts: impl Iterator<Item = Verdict>) -> String {
 
 fn card(report: &Report<'_>, beside: &Beside, place: usize) -> String {
     let comparison = &report.analysis.comparisons[place];
-    let several = report.plan.experiments.len() > 1;
-    let name = match &comparison.exact {
-        Some(_) if several => {
-            format!("{}: {}", comparison.series.experiment, comparison.series.workload)
-        }
-        Some(_) => comparison.series.workload.clone(),
-        None => text::series_name(comparison, several),
-    };
+    let name = full_name(report, comparison);
     let verdict = match comparison.exact {
         Some(_) => exact::word_of(comparison, report.profiles),
         None => comparison.verdict.words().to_owned(),

@@ -3,10 +3,10 @@
 use super::super::markup::{colour, safe};
 use super::super::number::{interval, margin, quantity, signed_percent, tick};
 use super::super::svg::{Anchor, Length, Scale, Svg};
-use super::super::{Report, exact, outcome, text};
+use super::super::{Report, exact, outcome};
 use super::Beside;
 use super::cards::linked;
-use super::rank::worst_first;
+use super::rank::{full_name, worst_first};
 use crate::analyse::Comparison;
 use crate::plan::Measure;
 use crate::text::count;
@@ -100,12 +100,7 @@ fn row(
     place: usize,
 ) -> String {
     let comparison = &report.analysis.comparisons[place];
-    let several = report.plan.experiments.len() > 1;
-    let series = text::series_name(comparison, several);
-    let name = match report.plan.experiments.iter().all(|one| one.sides.len() == 2) {
-        true => series,
-        false => format!("{series}, {}", comparison.side),
-    };
+    let name = full_name(report, comparison);
     let rank = if comparison.primary { "" } else { " <small>secondary</small>" };
     let cell = |column: &Column| {
         let colour = if column.class == "v" { colour(comparison.verdict) } else { "" };

@@ -1,5 +1,6 @@
-//! Which comparison is shown before which, and how many.
+//! Which comparison is shown before which, how many, and under which name.
 
+use super::super::{Report, text};
 use crate::analyse::{Analysis, Comparison};
 
 /// Series whose boots are drawn one by one.
@@ -20,4 +21,14 @@ pub(super) fn worst_first(analysis: &Analysis) -> Vec<usize> {
 /// Places of the comparisons whose points [`super::Beside`] should have.
 pub fn charted(analysis: &Analysis) -> Vec<usize> {
     worst_first(analysis).into_iter().take(CHARTED).collect()
+}
+
+/// The series, with its experiment and its side where there are several to choose from.
+pub(super) fn full_name(report: &Report<'_>, comparison: &Comparison) -> String {
+    let experiments = &report.plan.experiments;
+    let series = text::series_name(comparison, experiments.len() > 1);
+    match experiments.iter().all(|one| one.sides.len() == 2) {
+        true => series,
+        false => format!("{series}, {}", comparison.side),
+    }
 }

@@ -5,12 +5,15 @@ use crate::analyse::{Ecdf, Fate, Half, PairPoint};
 use crate::report::markup::safe;
 use crate::report::number::{quantity, signed_percent};
 
-/// Tables that open on a click: one for each chart that is there.
+/// Tables that open on a click: one for pairs, windows and operations each.
 pub(super) fn tables(asked: &Asked<'_>) -> String {
     let tables = [pairs(asked), windows(asked), operations(asked)];
     let tables: String = tables.into_iter().flatten().collect();
+    if tables.is_empty() {
+        return tables;
+    }
     format!(
-        "<details><summary>numbers of these charts</summary>\n<div class=\"beside\">\n{tables}</div></details>\n"
+        "<details><summary>the numbers</summary>\n<div class=\"beside\">\n{tables}</div></details>\n"
     )
 }
 

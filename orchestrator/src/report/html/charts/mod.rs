@@ -91,10 +91,11 @@ fn one(report: &Report<'_>, beside: &Beside, place: usize) -> String {
     let figures: String = charts.into_iter().flatten().collect();
     let figures = match figures.is_empty() {
         true => "<p class=\"dim\">nothing to draw</p>\n".to_owned(),
-        false => format!("<div class=\"charts\">\n{figures}</div>\n{}", data::tables(&asked)),
+        false => format!("<div class=\"charts\">\n{figures}</div>\n"),
     };
+    let tables = data::tables(&asked);
     format!(
-        "<article id=\"c{place}\">\n<h3 class=\"series\">{}: {} against {}</h3>\n<p>{}</p>\n{figures}</article>\n",
+        "<article id=\"c{place}\">\n<h3 class=\"series\">{}: {} against {}</h3>\n<p>{}</p>\n{figures}{tables}</article>\n",
         safe(&name),
         safe(&comparison.side),
         safe(base),
