@@ -157,3 +157,30 @@ fn hundreds_of_series_stay_a_page() {
     assert!((100_000..1_500_000).contains(&bytes), "{bytes} bytes");
     look_at(&page, "many");
 }
+
+/// Without this nobody would know whether the others can fail.
+#[test]
+fn what_is_wrong_with_a_page_is_seen() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "bad.html",
+        "<!DOCTYPE html><title>t</title><p style=\"color:#ccc;width:2000px\">faint</p>\n\
+         <svg id=\"empty\" width=\"0\" height=\"0\"></svg>\n\
+         <svg id=\"texts\" width=\"200\" height=\"50\"><text x=\"10\" y=\"20\">one</text>\
+         <text x=\"12\" y=\"20\">two</text><text x=\"190\" y=\"40\">sticks out</text></svg>\n\
+         <img src=\"http://127.0.0.1:9/x\"><script>console.error('said');nothing()</script>",
+    );
+    let mut chromium = Chromium::start();
+    chromium.resize(400, false);
+    let loaded = chromium.open(&sandbox.work().join("bad.html"));
+    let has = |list: &[String], part: &str| list.iter().any(|line| line.contains(part));
+    assert!(has(&loaded.requests, "127.0.0.1:9"), "{loaded:?}");
+    assert!(has(&loaded.complaints, "said"), "{loaded:?}");
+    assert!(has(&loaded.complaints, "nothing is not defined"), "{loaded:?}");
+    let flaws = chromium.evaluate(FLAWS).to_string();
+    for flaw in ["empty is 0 x 0", "lies over", "sticks out", "not named", "wider than the window"]
+    {
+        assert!(flaws.contains(flaw), "{flaws}");
+    }
+    assert!(chromium.evaluate(FAINT).to_string().contains("P."), "faint text");
+}
