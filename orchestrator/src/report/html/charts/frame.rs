@@ -6,7 +6,7 @@ use super::super::super::svg::{Anchor, Length, Scale, Svg};
 /// As wide as a phone, so that text is as large there as anywhere.
 pub(super) const SIZE: [f64; 2] = [380.0, 230.0];
 
-const TOP: f64 = 8.0;
+pub(super) const TOP: f64 = 8.0;
 pub(super) const BOTTOM: f64 = SIZE[1] - 24.0;
 pub(super) const RIGHT: f64 = SIZE[0] - 10.0;
 

@@ -86,6 +86,7 @@ fn one(report: &Report<'_>, beside: &Beside, place: usize) -> String {
         changes::chart(&asked),
         order::chart(&asked),
         windows::chart(&asked),
+        windows::spread(&asked),
         ecdf::chart(&asked),
     ];
     let figures: String = charts.into_iter().flatten().collect();
