@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::analyse::profile::RunProfiles;
-use crate::analyse::{analyse, points};
+use crate::analyse::{Fate, analyse, points};
 use crate::boot::Accel;
 use crate::collect::testing::{completed, failed, pairs, plan, trial};
 use crate::collect::{BootOutcome, BootRecord, BootResult, Distribution, RunInfo};
@@ -183,4 +183,38 @@ fn much_of_everything_is_thinned_and_said_to_be() {
         let said = said.replace("&#39;", "'");
         assert!(page.contains(&said), "no `{said}`");
     }
+}
+
+#[test]
+fn pairs_that_do_not_count_are_marked_and_say_why() {
+    let (plan, records) = run();
+    let analysis = analyse(&plan, &records);
+    let mut found = points(&plan, &records, &analysis.comparisons[0]);
+    found.pairs[0].fate = Fate::Contaminated("host <busy>".into());
+    found.pairs[5].fate = Fate::Sentinel;
+    let beside = Beside { points: BTreeMap::from([(0, found)]), ..Beside::default() };
+    let info = RunInfo::new(Accel::Tcg, vec!["kduel".into()]);
+    let profiles = RunProfiles::default();
+    let page = html(
+        &Report { info: &info, plan: &plan, analysis: &analysis, profiles: &profiles },
+        &beside,
+    );
+    let order = page.split("id=\"c0-order\"").nth(1).unwrap().split("</svg>").next().unwrap();
+    assert_eq!(order.matches("contaminated: host &lt;busy&gt;").count(), 2, "{order}");
+    assert_eq!(order.matches("dropped: patched: guest hangs silently").count(), 2);
+    assert_eq!(order.matches("the same side twice").count(), 2);
+    assert!(order.contains("8 pairs of base and patched, 3 of them marked as not counted"));
+    for key in
+        ["k-ring\"></i> contaminated", "\u{d7}</i> dropped", "\u{25c7}</i> the same side twice"]
+    {
+        assert!(page.contains(key), "{key}");
+    }
+    // Only what counts is among the changes; a sentinel joins no two sides.
+    let part = |id: &str| {
+        let chart = page.split(&format!("id=\"c0-{id}\"")).nth(1).unwrap();
+        chart.split("</svg>").next().unwrap().to_owned()
+    };
+    assert_eq!(part("changes").matches("class=\"each\"").count(), 5);
+    assert_eq!(part("pairs").matches("class=\"pair ").count(), 6);
+    assert_eq!(part("pairs").matches("class=\"pair lost\"").count(), 1);
 }
