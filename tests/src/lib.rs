@@ -19,10 +19,12 @@ use kduel::clock::Deadline;
 use tempfile::TempDir;
 use xtask::leftovers::{self, Guest};
 
+mod chromium;
 mod fake;
 mod host;
 mod sealed;
 
+pub use chromium::{Chromium, Loaded, artefacts};
 pub use fake::{AD_HOC, Said};
 pub use host::{AskedQemu, BusyLoops, OtherQemu, WrappedQemu};
 pub use sealed::{Sealed, silent};

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::{annotate, chains};
-use crate::analyse::Analysis;
 use crate::analyse::annotate::{Question, Scope, SideInput, Wanted, annotate as annotation};
 use crate::analyse::profile::{DiffProfile, RunProfiles, SeriesProfile};
+use crate::analyse::{Analysis, points};
 use crate::collect::StoredRun;
 use crate::fault::{Failure, FailureClass};
-use crate::plan::{Plan, PlannedExperiment, PlannedSide, series_label};
-use crate::report::{Beside, Report, annotation_html, flame_graph, html, matter};
+use crate::plan::{Measure, Plan, PlannedExperiment, PlannedSide, series_label};
+use crate::report::{Beside, Report, annotation_html, charted, flame_graph, html, matter};
 
 /// Functions whose code is written out: of a run, and of one comparison.
 const FUNCTIONS: usize = 48;
@@ -32,6 +32,10 @@ pub fn page(
 ) -> Result<(String, BTreeMap<PathBuf, String>), Failure> {
     let mut beside = Beside::default();
     graphs(stored, &mut beside)?;
+    for place in charted(analysis) {
+        let comparison = &analysis.comparisons[place];
+        beside.points.insert(place, points(&stored.plan, &stored.records, comparison));
+    }
     let mut pages = BTreeMap::new();
     if !single {
         for place in 0..profiles.series.len() {
@@ -42,8 +46,11 @@ pub fn page(
     Ok((html(&report, &beside), pages))
 }
 
-/// A graph for every side that is compared; a run without chains says so.
+/// A graph for every side that is compared; an exact run without chains says so.
 fn graphs(stored: &StoredRun, beside: &mut Beside) -> Result<(), Failure> {
+    if stored.plan.measure == Measure::Time {
+        return Ok(());
+    }
     let workloads = match chains::of_run(stored) {
         Ok(workloads) => workloads,
         Err(failure) if failure.class == FailureClass::Usage => {

@@ -180,7 +180,7 @@ pub(super) fn sentence(comparison: &Comparison, profiles: &RunProfiles) -> Vec<S
 }
 
 /// `146476 -> 175772 per fork+exit, windows within 0.01 % and 0.04 %`.
-fn values(comparison: &Comparison, exact: &ExactFinding) -> String {
+pub(super) fn values(comparison: &Comparison, exact: &ExactFinding) -> String {
     let show = |value: Option<f64>| {
         value.map_or_else(|| "-".to_owned(), |value| quantity(value, &comparison.unit))
     };

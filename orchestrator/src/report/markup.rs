@@ -46,7 +46,7 @@ pub(super) fn spans(spans: Vec<Span>) -> String {
     html
 }
 
-fn colour(verdict: Verdict) -> &'static str {
+pub(super) fn colour(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Fails | Verdict::Regression => "worse",
         Verdict::Improvement => "better",

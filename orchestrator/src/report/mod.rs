@@ -21,6 +21,7 @@ mod processor;
 mod profile;
 mod series;
 mod sides;
+mod svg;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -33,7 +34,7 @@ pub use changelog::changelog;
 pub use csv::csv;
 pub use diffprofile::diffprofile;
 pub use exact::worst_word;
-pub use html::{Beside, html};
+pub use html::{Beside, charted, html};
 pub use json::{REPORT_FORMAT, json};
 pub use junit::junit;
 pub use ktap::ktap;

@@ -16,6 +16,15 @@ pub fn signed_percent(change: f64) -> String {
     format!("{} %", signed(change))
 }
 
+/// `+10 %`, `0`: a change that was chosen, not measured.
+pub fn tick(change: f64) -> String {
+    match change {
+        0.0 => "0".to_owned(),
+        more if more > 0.0 => format!("+{}", margin(more)),
+        less => margin(less),
+    }
+}
+
 /// `[+12.0, +19.8]`, in percent.
 pub fn interval(low: f64, high: f64) -> String {
     format!("[{}, {}]", signed(low), signed(high))
@@ -50,16 +59,42 @@ pub fn quantity(value: f64, unit: &str) -> String {
         "us" => scaled(value * 1e3, &TIMES),
         "ms" => scaled(value * 1e6, &TIMES),
         "s" => scaled(value * 1e9, &TIMES),
-        "1/s" => scaled(value, &[(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s"), (1e9, "G/s")]),
+        "1/s" => scaled(value, &RATES),
         "count" | "1" => four_digits(value),
         other => format!("{} {other}", four_digits(value)),
     }
 }
 
-fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
+/// The marks of an axis: all in the unit that fits the largest, with as many decimals as tell
+/// neighbours apart. `values` ascend.
+pub fn marks(values: &[f64], unit: &str) -> Vec<String> {
+    let largest = values.iter().map(|value| value.abs()).fold(0.0, f64::max);
+    let (divisor, name) = match unit {
+        "ns" => fitting(largest, &TIMES),
+        "us" | "ms" | "s" => (1.0, unit),
+        "1/s" => fitting(largest, &RATES),
+        "count" | "1" => fitting(largest, &COUNTS),
+        other => (1.0, other),
+    };
+    let apart = values.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::MAX, f64::min);
+    let told = |decimals: &i32| apart / divisor * 10_f64.powi(*decimals) >= 0.999_999;
+    let decimals = (0..6).find(told).unwrap_or(6);
+    let decimals = usize::try_from(decimals).unwrap_or(0);
+    let mark = |value: &f64| format!("{:.decimals$} {name}", value / divisor).trim_end().to_owned();
+    values.iter().map(mark).collect()
+}
+
+const RATES: [(f64, &str); 4] = [(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s"), (1e9, "G/s")];
+const COUNTS: [(f64, &str); 3] = [(1.0, ""), (1e6, "M"), (1e9, "G")];
+
+fn fitting(value: f64, steps: &[(f64, &'static str)]) -> (f64, &'static str) {
     // 999.96 would round up to 1000.0, so the next step begins a little earlier.
-    let fitting = steps.iter().rev().find(|(scale, _)| value.abs() >= 0.99995 * scale);
-    let (scale, unit) = fitting.or_else(|| steps.first()).copied().unwrap_or((1.0, ""));
+    let found = steps.iter().rev().find(|(scale, _)| value.abs() >= 0.99995 * scale);
+    found.or_else(|| steps.first()).copied().unwrap_or((1.0, ""))
+}
+
+fn scaled(value: f64, steps: &[(f64, &'static str)]) -> String {
+    let (scale, unit) = fitting(value, steps);
     format!("{} {unit}", four_digits(value / scale))
 }
 
@@ -93,6 +128,16 @@ mod tests {
         assert_eq!(quantity(17.0, "count"), "17");
         assert_eq!(quantity(1.5e12, "widgets"), "1.500e12 widgets");
         assert_eq!(quantity(0.0, "ns"), "0 ns");
+    }
+
+    #[test]
+    fn marks_of_an_axis_share_a_unit_and_differ() {
+        assert_eq!(marks(&[150_000.0, 155_000.0], "ns"), ["150 us", "155 us"]);
+        assert_eq!(marks(&[999_500.0, 1_000_000.0], "ns"), ["0.9995 ms", "1.0000 ms"]);
+        assert_eq!(marks(&[146_476.2, 146_476.4], "count"), ["146476.2", "146476.4"]);
+        assert_eq!(marks(&[0.0, 2e6], "count"), ["0 M", "2 M"]);
+        assert_eq!(marks(&[1.5, 2.0], "widgets"), ["1.5 widgets", "2.0 widgets"]);
+        assert_eq!(marks(&[3.0], "1/s"), ["3 /s"]);
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn noise(noise: &SideNoise) -> String {
     format!("the host took away {steal} of a vCPU's time, at most {most}{spoilt}")
 }
 
-fn knob(reading: &KnobReading) -> String {
+pub(super) fn knob(reading: &KnobReading) -> String {
     let KnobReading { kind, name, wanted, found, took } = reading;
     let key = kind.key();
     let value = if wanted.is_empty() { String::new() } else { format!(" = {wanted}") };

@@ -10,7 +10,7 @@ use std::io;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use self::needs::{CARGO_TOOLS, CargoTool, NEEDS, Need};
+use self::needs::{CARGO_TOOLS, CargoTool, NEEDS, Need, TEST_NEEDS};
 use crate::shell::{self, Tool};
 
 /// What the host is set up for.
@@ -29,9 +29,12 @@ pub enum Purpose {
 /// Something is missing and may not or cannot be installed from here; the message names the
 /// commands that do it, where there are such.
 pub fn setup(purpose: Purpose, ask: bool) -> Result<()> {
-    let packages: Vec<&Need> = NEEDS.iter().filter(|need| !need.is_met()).collect();
-    let wanted = if purpose == Purpose::Testing { CARGO_TOOLS.as_slice() } else { &[] };
-    let tools: Vec<&CargoTool> = wanted.iter().filter(|tool| !tool.is_met()).collect();
+    let (of_tests, tools): (&[Need], &[CargoTool]) = match purpose {
+        Purpose::Testing => (&TEST_NEEDS, &CARGO_TOOLS),
+        Purpose::Running => (&[], &[]),
+    };
+    let packages: Vec<&Need> = NEEDS.iter().chain(of_tests).filter(|need| !need.is_met()).collect();
+    let tools: Vec<&CargoTool> = tools.iter().filter(|tool| !tool.is_met()).collect();
     if packages.is_empty() && tools.is_empty() {
         eprintln!("nothing to install: everything that kduel needs is there");
         return Ok(());

@@ -57,6 +57,13 @@ pub const NEEDS: [Need; 9] = [
     },
 ];
 
+/// What only the tests stand on.
+pub const TEST_NEEDS: [Need; 1] = [Need {
+    package: "chromium",
+    why: "shows the tests what reports look like",
+    present: || shell::find_program("chromium").is_some(),
+}];
+
 /// A cargo subcommand that the tests use.
 #[derive(Debug)]
 pub struct CargoTool {

@@ -19,6 +19,8 @@ pub struct Script {
     /// Half the relative spread of samples; boots spread as much again. The same script, side,
     /// block and trial always give the same numbers.
     pub noise: f64,
+    /// How many single operations are told of each sample; some take much longer than the others.
+    pub operations: usize,
     /// Of all that fit a boot, the first is played.
     pub boots: Vec<BootScript>,
 }

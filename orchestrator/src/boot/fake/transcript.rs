@@ -101,9 +101,10 @@ impl Writer<'_> {
                 let done = trial.warmup + iteration + 1;
                 events.push(Event::Progress { trial: id, done, of });
                 let metrics = metrics(trial).into_iter().filter(|(name, ..)| !self.misses(name));
-                events.extend(metrics.map(|(metric, unit, better)| {
+                for (metric, unit, better) in metrics {
                     let value = self.sample(trial, &metric, iteration);
-                    Event::Sample(Sample {
+                    events.extend(self.operations(trial, &metric, &unit, iteration));
+                    events.push(Event::Sample(Sample {
                         trial: id,
                         iteration,
                         metric,
@@ -111,8 +112,8 @@ impl Writer<'_> {
                         better,
                         value,
                         ops: 1000,
-                    })
-                }));
+                    }));
+                }
             }
             if !self.plan.monitors.is_empty() {
                 let deltas = BTreeMap::from([("ctxt".to_owned(), 1000.0)]);
@@ -121,6 +122,30 @@ impl Writer<'_> {
         }
         let problem = problem.map(|problem| problem.problem.clone());
         events.push(Event::TrialEnd { trial: id, problem });
+    }
+
+    /// Of most the value is near the sample's, of one in fifty up to three times as large.
+    fn operations(
+        &self,
+        trial: &TrialSpec,
+        metric: &str,
+        unit: &str,
+        iteration: u32,
+    ) -> Option<Event> {
+        let typical = self.sample(trial, metric, iteration);
+        let value = |operation: usize| {
+            let spread =
+                spread(&format!("{} {} {iteration} {operation}", self.spec.boot, trial.id));
+            let tail = if operation % 50 == 49 { 2.0 + spread } else { 1.0 };
+            typical * (1.0 + 0.2 * spread) * tail
+        };
+        (self.script.operations > 0).then(|| Event::Distribution {
+            trial: trial.id,
+            iteration,
+            metric: metric.to_owned(),
+            unit: unit.to_owned(),
+            values: (0..self.script.operations).map(value).collect(),
+        })
     }
 
     fn misses(&self, metric: &str) -> bool {

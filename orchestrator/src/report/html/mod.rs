@@ -1,10 +1,14 @@
 //! The report as one page: no network, readable without scripts, light and dark.
 
 mod bars;
+mod cards;
+mod charts;
+mod forest;
 mod functions;
 mod graph;
 mod head;
-mod series;
+mod rank;
+mod sides;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +17,10 @@ use std::collections::BTreeMap;
 use super::markup::safe;
 use super::page::Span;
 use super::{FlameGraph, Report, exact, text};
+use crate::analyse::Points;
 use crate::plan::Measure;
+
+pub use rank::charted;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("sort.js");
@@ -32,6 +39,8 @@ pub struct Beside {
     /// Where the executed code of a function is: by the place of the series among the profiles and the
     /// name, a relative address that needs no escaping.
     pub code: BTreeMap<(usize, String), String>,
+    /// What comparisons are made of, by their place in the analysis: those of [`charted`], or fewer.
+    pub points: BTreeMap<usize, Points>,
 }
 
 /// The report as a whole HTML document.
@@ -47,13 +56,21 @@ pub fn html(report: &Report<'_>, beside: &Beside) -> String {
          <title>kduel: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n",
         safe(&plain(&headline))
     );
-    html += &head::verdict(report, headline);
-    html += &head::conditions(report);
-    html += &series::numbers(report);
+    html += &head::verdict(report, beside, headline);
+    html += &forest::section(report, beside);
+    let charts = charts::section(report, beside);
+    let (before, behind) = match report.plan.measure {
+        Measure::Time => (charts, String::new()),
+        // Which function it was says more than how the windows lie.
+        Measure::Instructions => (String::new(), charts),
+    };
+    html += &before;
     html += &graph::section(beside);
     for place in 0..report.profiles.series.len() {
         html += &functions::section(report, beside, place);
     }
+    html += &behind;
+    html += &sides::section(report);
     html += &head::foot(report);
     html += &format!("<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
     html
