@@ -1,5 +1,6 @@
 //! From the samples of the sides to one comparison per series. Pure.
 
+pub mod across;
 mod align;
 pub mod annotate;
 mod chains;

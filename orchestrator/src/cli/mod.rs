@@ -4,6 +4,7 @@ mod add;
 mod annotate;
 pub mod args;
 mod chains;
+mod compare;
 mod doctor;
 mod error;
 mod kernels;
@@ -75,6 +76,8 @@ enum Command {
     Runs(runs::RunsArgs),
     /// Print the report of a stored run again.
     Report(report::ReportArgs),
+    /// Compare sides of stored runs with each other.
+    Compare(compare::CompareArgs),
     /// Show the executed code of a function with exact counts, both sides as a diff.
     Annotate(annotate::AnnotateArgs),
     /// Show one operation of a stored exact run call by call, both sides.
@@ -130,6 +133,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError>
         }
         Command::Runs(args) => Ok(runs::run(&args, environment)?),
         Command::Report(args) => Ok(report::run(&args, environment)?),
+        Command::Compare(args) => Ok(compare::run(&args, environment)?),
         Command::Annotate(args) => annotate::run(&args, environment),
         Command::Trace(args) => trace::run(&args, environment),
         Command::Verify(args) => verify::run(&args, environment),

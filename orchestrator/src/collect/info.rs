@@ -39,6 +39,9 @@ pub struct RunInfo {
     pub host: HostInfo,
     /// By the name the plan's sides have for it.
     pub kernels: BTreeMap<String, KernelIdentity>,
+    /// Ids of the runs whose sides are compared; empty for a run that was carried out.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub compared: Vec<String>,
 }
 
 impl RunInfo {
@@ -56,6 +59,7 @@ impl RunInfo {
             qemu: None,
             host: HostInfo::default(),
             kernels: BTreeMap::new(),
+            compared: Vec::new(),
         }
     }
 

@@ -138,7 +138,7 @@ fn executed_by(report: &Report<'_>) -> &'static str {
 }
 
 /// What the numbers rest on, what they are about, which run it is, and its commands.
-pub(super) fn foot(report: &Report<'_>) -> [(&'static str, String); 5] {
+pub(super) fn foot(report: &Report<'_>) -> Vec<(&'static str, String)> {
     let Report { info, analysis, plan, .. } = report;
     let measure = match plan.measure {
         Measure::Time => "time",
@@ -157,13 +157,16 @@ pub(super) fn foot(report: &Report<'_>) -> [(&'static str, String); 5] {
         info.host.kernel,
         info.host.cpu_model
     );
-    [
+    let mut lines = vec![
         ("basis", format!("{measure}; {}", analysis.basis)),
         ("claim", claim.to_owned()),
         ("run", run),
         ("again", shell_words(&info.command)),
-        ("this", format!("kduel report {}", shell_words(&[info.reference()]))),
-    ]
+    ];
+    if info.compared.is_empty() {
+        lines.push(("this", format!("kduel report {}", shell_words(&[info.reference()]))));
+    }
+    lines
 }
 
 /// A command that can be pasted into a shell.
