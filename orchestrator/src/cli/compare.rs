@@ -128,6 +128,7 @@ pub fn run(args: &CompareArgs, environment: &Environment) -> Result<u8, Failure>
         plan: merged.plan,
         records: std::mem::take(&mut merged.records),
         cut: None,
+        unpacked: None,
     };
     let look = if args.output.is_some() { Look::default() } else { look() };
     deliver(args.output.as_deref(), &render(&stored, &analysis, &profiles, format, look))?;

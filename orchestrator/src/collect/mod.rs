@@ -1,5 +1,6 @@
 //! What a run leaves behind: the journal, its folder, and the samples in it.
 
+pub mod export;
 mod folder;
 #[cfg(test)]
 mod folder_tests;
@@ -15,7 +16,7 @@ mod samples;
 pub(crate) mod testing;
 mod write;
 
-pub use folder::{RunFolder, StoredRun};
+pub use folder::{RunFolder, StoredRun, UnpackedRun};
 pub use info::{HostInfo, KernelIdentity, QemuInfo, RUN_FORMAT, RunInfo};
 pub use journal::{Cut, Journal, Recovered, recover};
 pub use known::{KnownBoot, KnownBoots, KnownSize};

@@ -11,7 +11,7 @@ use super::headline::{headline, metric, word};
 use super::number::{interval, margin, quantity, signed_percent};
 use super::outcome::mark;
 use super::plain::{Plain, clipped, command_lines};
-use super::{Report, profile, sides};
+use super::{Report, geometric, profile, sides};
 
 const WIDTH: usize = 75;
 
@@ -33,6 +33,12 @@ pub fn mail(report: &Report<'_>, records: &[BootRecord]) -> String {
             page.blank();
             Table { report, records, experiment, side: &side.name }.write(&mut page);
         }
+    }
+    for (place, line) in geometric::lines(report).iter().enumerate() {
+        if place == 0 {
+            page.blank();
+        }
+        page.paragraph("", line);
     }
     page.blank();
     page.line("Method");

@@ -5,7 +5,7 @@ use crate::text::count;
 
 use super::page::{Look, Page, Span};
 use super::words::sentence;
-use super::{Report, exact, series, sides};
+use super::{Report, exact, geometric, series, sides};
 
 /// The report for a terminal or a file, verdict first. Ends with a newline.
 pub fn text(report: &Report<'_>, look: Look) -> String {
@@ -13,6 +13,9 @@ pub fn text(report: &Report<'_>, look: Look) -> String {
     match report.plan.measure {
         Measure::Time => verdicts(&mut page, report),
         Measure::Instructions => exact::verdicts(&mut page, report),
+    }
+    for line in geometric::lines(report) {
+        page.paragraph("  ", [line.into()]);
     }
     for experiment in &report.plan.experiments {
         page.blank();

@@ -54,8 +54,10 @@ pub fn merge(asked: &mut [Asked], matches: &[Match], despite: &[Obstacle]) -> Me
             ..each.clone()
         })
         .collect();
+    let witnesses = witnesses(asked, matches, &prefixes);
     let mut part = |matches: &[Match], notes: &mut Vec<String>| {
-        let mut part = Part { asked, prefixes: &prefixes, names: &names, records: Vec::new() };
+        let records = witnesses.clone();
+        let mut part = Part { asked, prefixes: &prefixes, names: &names, records };
         let plan = part.plan(matches, notes);
         (plan, part.records)
     };
@@ -76,6 +78,47 @@ pub fn merge(asked: &mut [Asked], matches: &[Match], despite: &[Obstacle]) -> Me
     let info = info(asked, matches, &names, despite);
     let despite = despite.iter().map(|one| one.word()).collect();
     Merged { info, plan, records, control, notes, despite, runs }
+}
+
+/// The boots that were done twice to see whether the run is exact, whichever side's they were, under
+/// a name that no side has: so that a run which does not repeat is called that in here, too.
+fn witnesses(asked: &[Asked], matches: &[Match], prefixes: &[String]) -> Vec<BootRecord> {
+    let mut found = Vec::new();
+    for (run, one) in asked.iter().enumerate() {
+        for each in matches {
+            let name = &one.run.plan.experiments[each.places[run].0].name;
+            let first = &asked[0].run.plan.experiments[each.places[0].0].name;
+            let trials = renumbering(asked, each, run);
+            let records = &one.run.records;
+            for again in records.iter().filter(|record| record.is_again()) {
+                let same = |other: &&BootRecord| {
+                    other.experiment == again.experiment
+                        && other.side == again.side
+                        && other.block == again.block
+                };
+                let twice = records.iter().filter(|other| again.experiment == *name && same(other));
+                found.extend(twice.cloned().map(|mut record| {
+                    record.boot =
+                        BootId(format!("{} of {}, self-test", record.boot, prefixes[run]));
+                    record.experiment.clone_from(first);
+                    record.side = format!("{} of run {}", record.side, one.run.info.id);
+                    if let Some(exact) = &mut record.exact {
+                        exact.lost.clear();
+                    }
+                    renumber(&mut record, &trials);
+                    record
+                }));
+            }
+        }
+    }
+    found
+}
+
+/// By trial of a run: the number of the first run's trial that it belongs to.
+fn renumbering(asked: &[Asked], each: &Match, run: usize) -> BTreeMap<u32, u32> {
+    let trials = |run: usize| &asked[run].run.plan.experiments[each.places[run].0].trials;
+    let numbers = each.trials.iter().map(|row| (trials(run)[row[run]].id, trials(0)[row[0]].id));
+    numbers.collect()
 }
 
 /// What stands before a side's name: the run's label where all have one, else its place.
@@ -169,6 +212,7 @@ fn info(asked: &[Asked], matches: &[Match], names: &KernelNames, despite: &[Obst
         host: first.host.clone(),
         kernels,
         compared: ids,
+        exported: None,
     }
 }
 
@@ -242,11 +286,7 @@ impl Part<'_> {
         let prefix = &self.prefixes[run];
         let side = &experiment.sides[each.places[run].1];
         let first = &self.asked[0].run.plan.experiments[each.places[0].0];
-        let trials: BTreeMap<u32, u32> = each
-            .trials
-            .iter()
-            .map(|row| (experiment.trials[row[run]].id, first.trials[row[0]].id))
-            .collect();
+        let trials = renumbering(self.asked, each, run);
         let name = format!("{prefix}:{}", side.name);
         let shown = self.names.get(&(run, side.kernel_name.clone()));
         let kernel_name = shown.unwrap_or(&side.kernel_name).clone();
@@ -254,7 +294,7 @@ impl Part<'_> {
         let records = &mut self.asked[run].run.records;
         let own = records
             .extract_if(.., |one| one.experiment == experiment.name && one.side == side.name);
-        self.records.extend(own.filter_map(|mut record| {
+        self.records.extend(own.filter(|record| !record.is_again()).filter_map(|mut record| {
             record.block = *blocks.get(&record.block)?;
             record.boot = BootId(format!("{prefix}:{}", record.boot));
             record.experiment.clone_from(&first_name);

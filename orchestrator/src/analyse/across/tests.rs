@@ -18,7 +18,7 @@ fn run(id: &str, plan: Plan, records: Vec<BootRecord>) -> Asked {
         };
         info.kernels.insert(name.into(), kernel);
     }
-    let run = StoredRun { path: id.into(), info, plan, records, cut: None };
+    let run = StoredRun { path: id.into(), info, plan, records, cut: None, unpacked: None };
     Asked { run, side: None }
 }
 
@@ -151,11 +151,13 @@ fn exact(id: &str, seeds: &[u64], value: impl Fn(&str, u64) -> f64) -> Asked {
         for side in ["base", "patched"] {
             let mut record =
                 completed("fork", side, block.index, &[("instructions", value(side, *seed))]);
-            record.exact = Some(Box::new(ExactBoot {
-                cpu: "Westmere-v1".into(),
-                cached: Some("before".into()),
-                ..ExactBoot::default()
-            }));
+            let exact = ExactBoot { cpu: "Westmere-v1".into(), ..ExactBoot::default() };
+            record.exact = Some(Box::new(exact.clone()));
+            if records.is_empty() {
+                let mut again = record.clone();
+                again.exact = Some(Box::new(ExactBoot { again: true, ..exact }));
+                records.push(again);
+            }
             records.push(record);
         }
     }
@@ -182,6 +184,20 @@ fn exact_runs_are_compared_seed_by_seed() {
     let odd = |_: &str, seed: u64| 1300.0 + seed as f64;
     let (_, analysis) = across(&mut [exact("one", &[1], same), exact("two", &[1], odd)]);
     assert_eq!(analysis.comparisons[0].verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn a_run_that_did_not_repeat_is_not_exact_here_either() {
+    let same = |_: &str, _: u64| 1000.0;
+    let mut odd = exact("two", &[1], same);
+    let again = odd.run.records.iter_mut().find(|record| record.is_again()).unwrap();
+    if let crate::collect::BootOutcome::Completed(result) = &mut again.outcome {
+        result.samples[0].value += 1.0;
+    }
+    let (_, analysis) = across(&mut [exact("one", &[1], same), odd]);
+    let found = &analysis.comparisons[0];
+    assert_eq!(found.exact.as_ref().unwrap().word, Some(crate::analyse::ExactWord::NotExact));
+    assert!(found.reason.contains("on base of run two, done twice, differs"), "{}", found.reason);
 }
 
 #[test]

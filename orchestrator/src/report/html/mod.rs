@@ -48,6 +48,9 @@ pub fn html(report: &Report<'_>, beside: &Beside) -> String {
         safe(&plain(&headline))
     );
     html += &head::verdict(report, headline);
+    for line in super::geometric::lines(report) {
+        html += &format!("<p>{}</p>\n", safe(&line));
+    }
     html += &head::conditions(report);
     html += &series::numbers(report);
     html += &graph::section(beside);
