@@ -13,10 +13,10 @@ use crate::id::{BootId, RunId};
 use crate::plan::{PLAN_FORMAT, Plan};
 
 use super::export::ENDING;
-use super::journal::{Cut, Journal};
+use super::journal::{Cut, Journal, recover_file};
 use super::reference::{RunRef, find_run};
 use super::write::{host_io, sync_folder, write_atomically};
-use super::{BootRecord, RUN_FORMAT, RunInfo, recover};
+use super::{BootRecord, RUN_FORMAT, RunInfo};
 
 /// The folder of a run that this process writes. Locked until it is dropped; no other kduel can write
 /// it meanwhile.
@@ -213,9 +213,7 @@ impl StoredRun {
     pub fn read(path: &Path) -> Result<Self, Failure> {
         let info = read_info(path)?;
         let plan = read_plan(path)?;
-        let journal = path.join("journal.jsonl");
-        let bytes = fs::read(&journal).map_err(|error| host_io("read", &journal, &error))?;
-        let found = recover(&bytes);
+        let found = recover_file(&path.join("journal.jsonl"))?;
         Ok(Self {
             path: path.to_owned(),
             info,

@@ -11,7 +11,7 @@ use super::headline::{headline, metric, word};
 use super::number::{interval, margin, quantity, signed_percent};
 use super::outcome::mark;
 use super::plain::{Plain, clipped, command_lines};
-use super::{Report, geometric, profile, sides};
+use super::{Report, geometric, monitors, profile, sides};
 
 const WIDTH: usize = 75;
 
@@ -32,6 +32,7 @@ pub fn mail(report: &Report<'_>, records: &[BootRecord]) -> String {
         for side in experiment.sides.iter().skip(1) {
             page.blank();
             Table { report, records, experiment, side: &side.name }.write(&mut page);
+            monitors::write(&mut page, experiment, records, &side.name);
         }
     }
     for (place, line) in geometric::lines(report).iter().enumerate() {

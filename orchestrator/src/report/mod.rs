@@ -14,6 +14,7 @@ mod junit;
 mod ktap;
 mod mail;
 mod markup;
+mod monitors;
 pub mod number;
 mod outcome;
 mod page;

@@ -1,6 +1,7 @@
 //! Whole reports, as text at two widths and as JSON.
 
 mod formats;
+mod odd;
 mod schema;
 
 use super::*;
