@@ -1,6 +1,6 @@
 //! Every JSON report keeps what the schema promises.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::*;
 use crate::report::REPORT_SCHEMA;
@@ -56,6 +56,24 @@ fn timed_exact_failing_empty_and_hostile_reports_fit() {
     }
 }
 
+#[test]
+fn a_comparison_of_runs_fits_and_names_them() {
+    let (plan, records) = (plan(&["base", "patched"], 8), pairs("patched", &SLOWER));
+    let analysis = analyse(&plan, &records);
+    let info = RunInfo {
+        label: Some("l\u{202e}".into()),
+        compared: vec!["one".into(), "two".into()],
+        ..info()
+    };
+    let profiles = RunProfiles::default();
+    let report = Report { info: &info, plan: &plan, analysis: &analysis, profiles: &profiles };
+    let report = read(&json(&report));
+    assert_eq!(
+        (&report["runs"], &report["label"]),
+        (&serde_json::json!(["one", "two"]), &serde_json::json!("l\\u{202e}"))
+    );
+}
+
 /// By path, every object of a report, so that each can be spoiled.
 fn objects(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
@@ -91,7 +109,7 @@ fn a_field_that_is_unknown_or_absent_is_refused_wherever_it_is() {
         objects(&report, "", &mut paths);
         for path in paths.iter().filter(|path| !path.contains("vulnerabilities")) {
             let mut more = report.clone();
-            more.pointer_mut(path).unwrap()["surprise"] = json!(1);
+            more.pointer_mut(path).unwrap()["surprise"] = serde_json::json!(1);
             assert!(!complaints(&more).is_empty(), "{path} with a surprise");
             let fields = report.pointer(path).unwrap().as_object().unwrap();
             for name in fields.keys().filter(|name| !optional.contains(&name.as_str())) {
@@ -108,13 +126,13 @@ fn a_field_that_is_unknown_or_absent_is_refused_wherever_it_is() {
 #[test]
 fn words_are_from_their_lists() {
     for (path, odd) in [
-        ("/format", json!("kduel-report/2")),
-        ("/verdict", json!("great")),
-        ("/comparisons/0/better", json!("faster")),
-        ("/comparisons/0/margin", json!(0)),
-        ("/comparisons/0/pairs", json!(-1)),
-        ("/started", json!("yesterday")),
-        ("/sides/0/boots", json!("8")),
+        ("/format", serde_json::json!("kduel-report/2")),
+        ("/verdict", serde_json::json!("great")),
+        ("/comparisons/0/better", serde_json::json!("faster")),
+        ("/comparisons/0/margin", serde_json::json!(0)),
+        ("/comparisons/0/pairs", serde_json::json!(-1)),
+        ("/started", serde_json::json!("yesterday")),
+        ("/sides/0/boots", serde_json::json!("8")),
     ] {
         let mut report = timed();
         *report.pointer_mut(path).unwrap() = odd;
