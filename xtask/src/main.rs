@@ -61,6 +61,9 @@ enum Task {
         /// Simulated runs a row of the method's table
         #[arg(long, default_value_t = 10_000)]
         campaigns: usize,
+        /// Samples of the large run
+        #[arg(long, default_value_t = 1_000_000)]
+        samples: usize,
     },
 }
 
@@ -70,6 +73,8 @@ enum Bench {
     Boot,
     /// What the counting plugin costs in exact runs, and that no digit changes with it
     Plugin,
+    /// Reading a large run, analysing it and writing every report: seconds and memory
+    Analysis,
     /// The table of how timed runs are decided, simulated, beside what it must come to
     Method,
 }
@@ -93,6 +98,7 @@ fn run(task: Task) -> Result<()> {
         Task::Test { all } => test::test(all),
         Task::Bench { what: Bench::Boot, boots, .. } => bench::boot(boots),
         Task::Bench { what: Bench::Plugin, boots, .. } => bench::plugin(boots),
+        Task::Bench { what: Bench::Analysis, samples, .. } => bench::analysis(samples),
         Task::Bench { what: Bench::Method, campaigns, .. } => bench::method(campaigns),
     }
 }

@@ -100,7 +100,7 @@ fn fill(comparison: &mut Comparison, finding: &Finding, rule: &Rule) {
     comparison.reason = reason::words(finding, rule, comparison.margin);
 }
 
-fn verdict(found: kduel_stats::Verdict) -> Verdict {
+pub(super) fn verdict(found: kduel_stats::Verdict) -> Verdict {
     match found {
         kduel_stats::Verdict::Regression => Verdict::Regression,
         kduel_stats::Verdict::Improvement => Verdict::Improvement,

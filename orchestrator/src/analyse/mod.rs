@@ -1,5 +1,6 @@
 //! From the samples of the sides to one comparison per series. Pure.
 
+pub mod across;
 mod align;
 pub mod annotate;
 mod calibration;
@@ -12,7 +13,9 @@ mod ecdf;
 mod effort;
 mod exact;
 mod failures;
+mod geometric;
 mod margin;
+mod monitors;
 mod pairing;
 mod points;
 pub mod profile;
@@ -37,7 +40,9 @@ pub use ecdf::Ecdf;
 pub use effort::{Sight, best_within, sights};
 pub use exact::{CountPair, ExactFinding, ExactWord};
 pub use failures::FailureGroup;
+pub use geometric::{GeometricLine, geometric_lines};
 pub use margin::{calibrated, default_margin, timed_margin};
+pub use monitors::{MonitorRow, monitor_rows};
 pub use points::{Fate, Half, PairPoint, Points, points};
 pub use run::{Analysis, PairCount, analyse, count_pairs, is_decided, looks_at};
 pub use self_test::{record_difference, self_test};

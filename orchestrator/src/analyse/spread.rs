@@ -41,7 +41,7 @@ pub fn relative_deviation(
     }
 }
 
-fn relative(values: &[f64]) -> Option<f64> {
+pub(super) fn relative(values: &[f64]) -> Option<f64> {
     let mean = kduel_stats::mean(values).ok()?;
     let deviation = kduel_stats::variance(values).ok()?.sqrt();
     (mean != 0.0).then(|| deviation / mean.abs())

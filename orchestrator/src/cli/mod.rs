@@ -5,8 +5,10 @@ mod annotate;
 pub mod args;
 mod calibrate;
 mod chains;
+mod compare;
 mod doctor;
 mod error;
+mod export;
 mod kernels;
 mod logging;
 mod page;
@@ -79,6 +81,10 @@ enum Command {
     Runs(runs::RunsArgs),
     /// Print the report of a stored run again.
     Report(report::ReportArgs),
+    /// Compare sides of stored runs with each other.
+    Compare(compare::CompareArgs),
+    /// Write a run into one file that other commands take elsewhere.
+    Export(export::ExportArgs),
     /// Show the executed code of a function with exact counts, both sides as a diff.
     Annotate(annotate::AnnotateArgs),
     /// Show one operation of a stored exact run call by call, both sides.
@@ -89,6 +95,12 @@ enum Command {
     Add(add::AddArgs),
     /// Boot one guest of a side and log in.
     Shell(shell::ShellArgs),
+    /// Print the JSON schema of what kduel writes.
+    Schema {
+        /// Of what.
+        #[arg(value_enum)]
+        of: Schema,
+    },
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.
@@ -96,6 +108,13 @@ enum Command {
     },
     /// Print the manual page.
     Man,
+}
+
+/// What has a schema.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Schema {
+    /// `--json` of `run`, `compare` and `add`, and `report --format json`
+    Report,
 }
 
 /// Runs the command that the process was started with and gives its exit code.
@@ -134,11 +153,17 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError>
         }
         Command::Runs(args) => Ok(runs::run(&args, environment)?),
         Command::Report(args) => Ok(report::run(&args, environment)?),
+        Command::Compare(args) => Ok(compare::run(&args, environment)?),
+        Command::Export(args) => Ok(export::run(&args, environment)?),
         Command::Annotate(args) => annotate::run(&args, environment),
         Command::Trace(args) => trace::run(&args, environment),
         Command::Verify(args) => verify::run(&args, environment),
         Command::Add(args) => add::run(&args, environment),
         Command::Shell(args) => shell::run(&args, environment),
+        Command::Schema { of: Schema::Report } => {
+            report::emit(crate::report::REPORT_SCHEMA)?;
+            Ok(exit_code::DONE)
+        }
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "kduel", &mut script);

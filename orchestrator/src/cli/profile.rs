@@ -9,7 +9,8 @@ use kduel_counts::Symbols;
 use crate::analyse::profile::{BootCode, Functions, Groups, RunProfiles, Terms, run_profiles};
 use crate::collect::{BootRecord, StoredRun};
 use crate::fault::{Failure, FailureClass};
-use crate::plan::Measure;
+use crate::id::BootId;
+use crate::plan::{Measure, Plan};
 use crate::run::exact::SYMBOLS;
 
 /// How profiles are compared, as the user has it: groups from `file`, which need not be there unless it
@@ -38,12 +39,30 @@ pub fn terms(file: Option<&Path>, asked: bool, fold: bool) -> Result<Terms, Fail
 ///
 /// A file is there and cannot be read.
 pub fn profiles(stored: &StoredRun, terms: &Terms) -> Result<RunProfiles, Failure> {
-    if stored.plan.measure != Measure::Instructions {
+    let here = |record: &BootRecord| Some((stored, record.boot.clone()));
+    profiles_from(&stored.plan, &stored.records, terms, &here)
+}
+
+/// As [`profiles`], of boots that `origin` knows the run of, and their names in it.
+///
+/// # Errors
+///
+/// A file is there and cannot be read.
+pub fn profiles_from<'a>(
+    plan: &Plan,
+    records: &[BootRecord],
+    terms: &Terms,
+    origin: Origin<'_, 'a>,
+) -> Result<RunProfiles, Failure> {
+    if plan.measure != Measure::Instructions {
         return Ok(RunProfiles::default());
     }
-    let kernels = Kernels { stored, known: Mutex::default() };
-    run_profiles(&stored.plan, &stored.records, terms, &|record| kernels.load(record))
+    let kernels = Kernels { origin, known: Mutex::default() };
+    run_profiles(plan, records, terms, &|record| kernels.load(record))
 }
+
+/// Where a boot was stored, and under which name.
+pub type Origin<'o, 'a> = &'o (dyn Fn(&BootRecord) -> Option<(&'a StoredRun, BootId)> + Sync);
 
 /// As [`profiles`], behind a run that must not have been for nothing: what is wrong becomes a note.
 pub fn after_run(stored: &StoredRun, groups: Option<&Path>) -> RunProfiles {
@@ -58,36 +77,37 @@ pub fn profiles_or_note(stored: &StoredRun, terms: &Terms) -> RunProfiles {
     profiles(stored, terms).unwrap_or_else(|failure| noted(&failure))
 }
 
-fn noted(failure: &Failure) -> RunProfiles {
+pub(super) fn noted(failure: &Failure) -> RunProfiles {
     let notes = vec![format!("no profile: {}", failure.title)];
     RunProfiles { notes, ..RunProfiles::default() }
 }
 
 /// Symbols that were read already, by digest: seeds share their kernel.
-struct Kernels<'a> {
-    stored: &'a StoredRun,
+struct Kernels<'o, 'a> {
+    origin: Origin<'o, 'a>,
     known: Mutex<BTreeMap<String, Arc<Functions>>>,
 }
 
-impl Kernels<'_> {
+impl Kernels<'_, '_> {
     fn load(&self, record: &BootRecord) -> Result<Option<BootCode>, Failure> {
-        let Some(bytes) = self.stored.counts(&record.boot)? else { return Ok(None) };
+        let Some((stored, boot)) = (self.origin)(record) else { return Ok(None) };
+        let Some(bytes) = stored.counts(&boot)? else { return Ok(None) };
         let counts = kduel_counts::read(&bytes).map_err(|error| {
             let title = format!("the counts of {}: {error}", record.boot);
             Failure::new(FailureClass::OutputMalformed, title)
                 .hint("use the kduel that wrote it, or run it again")
         })?;
         let digest = record.exact.as_ref().and_then(|exact| exact.inputs.get(SYMBOLS));
-        let functions = digest.map_or_else(|| Ok(Arc::default()), |d| self.functions(d))?;
+        let functions = digest.map_or_else(|| Ok(Arc::default()), |d| self.functions(stored, d))?;
         Ok(Some(BootCode { counts, functions }))
     }
 
-    fn functions(&self, digest: &str) -> Result<Arc<Functions>, Failure> {
+    fn functions(&self, stored: &StoredRun, digest: &str) -> Result<Arc<Functions>, Failure> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(functions) = known().get(digest) {
             return Ok(functions.clone());
         }
-        let Some(text) = self.stored.symbols(digest)? else { return Ok(Arc::default()) };
+        let Some(text) = stored.symbols(digest)? else { return Ok(Arc::default()) };
         let symbols = Symbols::parse(&text).map_err(|error| {
             Failure::new(FailureClass::OutputMalformed, format!("the kernel's symbols: {error}"))
         })?;

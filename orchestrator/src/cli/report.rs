@@ -127,7 +127,7 @@ pub fn run(args: &ReportArgs, environment: &Environment) -> Result<u8, Failure> 
         let look = if args.output.is_some() { Look::default() } else { look() };
         let mut page = render(&stored, &analysis, &profiles, args.format, look);
         page.extend(args.regzbot.as_deref().map(regzbot));
-        deliver(args, &page)?;
+        deliver(args.output.as_deref(), &page)?;
     }
     Ok(analysis.exit_code(args.strict))
 }
@@ -143,7 +143,7 @@ fn show_page(
         |path: &Path| path.extension().is_some_and(|end| end.eq_ignore_ascii_case("html"));
     let folder = args.output.as_deref().filter(|path| !is_file(path));
     let (index, pages) = page::page(stored, analysis, profiles, folder.is_none())?;
-    let Some(folder) = folder else { return deliver(args, &index) };
+    let Some(folder) = folder else { return deliver(args.output.as_deref(), &index) };
     page::write(folder, &index, &pages)?;
     let code = count(pages.len(), "function");
     tell(&format!("{} and the code of {code}", folder.join("index.html").display()));
@@ -151,8 +151,8 @@ fn show_page(
 }
 
 /// To the file that is wanted, else to standard output.
-fn deliver(args: &ReportArgs, text: &str) -> Result<(), Failure> {
-    args.output.as_deref().map_or_else(|| emit(text), |path| page::file(path, text))
+pub(super) fn deliver(output: Option<&Path>, text: &str) -> Result<(), Failure> {
+    output.map_or_else(|| emit(text), |path| page::file(path, text))
 }
 
 /// What is not a chain is told on standard error, so that what reads chains reads nothing else.
@@ -181,7 +181,7 @@ fn show_chains(args: &ReportArgs, stored: &StoredRun) -> Result<u8, Failure> {
         })?;
         graph.svg
     };
-    deliver(args, &escape_lines(&output))?;
+    deliver(args.output.as_deref(), &escape_lines(&output))?;
     Ok(exit_code::DONE)
 }
 

@@ -12,12 +12,13 @@ use super::watch::{WatchOptions, Watcher};
 use super::{CliError, report, signals};
 use crate::analyse::record_difference;
 use crate::collect::{BootOutcome, BootRecord, ExactBoot, KnownBoots, RunRef, StoredRun};
-use crate::config::Environment;
+use crate::config::{Environment, KernelSpec};
 use crate::exit_code;
 use crate::fault::{Failure, FailureClass, Fault};
 use crate::host::Qemu;
 use crate::id::BootId;
 use crate::plan::{Measure, Plan};
+use crate::provision::{Kernel, sha256_of_file};
 use crate::run::exact::{ExactDispatcher, ExactRig, different_inputs, is_machine};
 use crate::run::{CutShort, Recorder};
 use crate::text::{count, escape};
@@ -136,8 +137,10 @@ fn answer(
              --allow-different-qemu"
         )));
     }
-    let kernels =
-        prepare::kernels(&stored.plan, Wanted::Begun(&stored.info), environment, watcher)?;
+    let kernels = match exported_kernels(stored)? {
+        Some(kernels) => kernels,
+        None => prepare::kernels(&stored.plan, Wanted::Begun(&stored.info), environment, watcher)?,
+    };
     let stop = Arc::new(AtomicBool::new(false));
     let mut plan = stored.plan.clone();
     plan.aa = true;
@@ -176,6 +179,40 @@ fn answer(
             Answer::Differs(place) => Answer::Differs(format!("{place}, {within}")),
         })
     })
+}
+
+/// The kernels that came with an exported run, if all of them did.
+fn exported_kernels(stored: &StoredRun) -> Result<Option<BTreeMap<KernelSpec, Kernel>>, Failure> {
+    let mut kernels = BTreeMap::new();
+    for side in stored.plan.experiments.iter().flat_map(|experiment| &experiment.sides) {
+        let Some(then) = stored.info.kernels.get(&side.kernel_name) else { return Ok(None) };
+        let file = |sum: &str| stored.file("kernels", sum);
+        let (Some(image), Some(initramfs)) =
+            (file(&then.image_sha256), file(&then.initramfs_sha256))
+        else {
+            return Ok(None);
+        };
+        for (path, sum) in [(&image, &then.image_sha256), (&initramfs, &then.initramfs_sha256)] {
+            let found =
+                sha256_of_file(path).map_err(|error| Failure::host_io("read", path, &error))?;
+            if found != *sum {
+                let title = format!("kernel {} is not the run's", side.kernel_name);
+                return Err(Failure::new(FailureClass::HostIo, title));
+            }
+        }
+        let kernel = Kernel {
+            image,
+            image_sha256: then.image_sha256.clone(),
+            release: then.release.clone(),
+            modules: None,
+            config: None,
+            origin: then.origin.clone(),
+            initramfs,
+            initramfs_sha256: then.initramfs_sha256.clone(),
+        };
+        kernels.insert(side.kernel.clone(), kernel);
+    }
+    Ok(Some(kernels))
 }
 
 /// Signals are watched beside `work`.

@@ -2,6 +2,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -11,10 +12,11 @@ use crate::fault::{Failure, FailureClass};
 use crate::id::{BootId, RunId};
 use crate::plan::{PLAN_FORMAT, Plan};
 
-use super::journal::{Cut, Journal};
+use super::export::ENDING;
+use super::journal::{Cut, Journal, recover_file};
 use super::reference::{RunRef, find_run};
 use super::write::{host_io, sync_folder, write_atomically};
-use super::{BootRecord, RUN_FORMAT, RunInfo, recover};
+use super::{BootRecord, RUN_FORMAT, RunInfo};
 
 /// The folder of a run that this process writes. Locked until it is dropped; no other kduel can write
 /// it meanwhile.
@@ -39,6 +41,18 @@ pub struct StoredRun {
     /// What is behind the good part. In a run that is still going on this may be a line that is
     /// being written.
     pub cut: Option<Cut>,
+    /// Where an exported run lies for as long as this is there.
+    pub unpacked: Option<UnpackedRun>,
+}
+
+/// The folder that an exported run was unpacked into; removed with the last of its owners.
+#[derive(Debug, Clone)]
+pub struct UnpackedRun(Arc<tempfile::TempDir>);
+
+impl PartialEq for UnpackedRun {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.path() == other.0.path()
+    }
 }
 
 impl RunFolder {
@@ -90,8 +104,14 @@ impl RunFolder {
             write_json(&path.join("run.json"), &info)?;
         }
         let (journal, found) = Journal::open(&path.join("journal.jsonl"))?;
-        let stored =
-            StoredRun { info, plan, records: found.records, cut: found.cut, path: path.clone() };
+        let stored = StoredRun {
+            info,
+            plan,
+            records: found.records,
+            cut: found.cut,
+            path: path.clone(),
+            unpacked: None,
+        };
         Ok((Self { path, journal, _lock: lock }, stored))
     }
 
@@ -162,7 +182,41 @@ impl StoredRun {
     ///
     /// `HostIo`; `Usage` for a reference that fits no run or several.
     pub fn open(runs_dir: &Path, run: &RunRef) -> Result<Self, Failure> {
-        Self::read(&find_run(runs_dir, run)?)
+        match exported(run) {
+            Some(file) => Self::read_exported(file),
+            None => Self::read(&find_run(runs_dir, run)?),
+        }
+    }
+
+    /// Reads a run that `kduel export` wrote into the file `path`.
+    ///
+    /// # Errors
+    ///
+    /// `HostIo`, also if it is not as it was written.
+    pub fn read_exported(path: &Path) -> Result<Self, Failure> {
+        let folder = tempfile::Builder::new()
+            .prefix("kduel-run-")
+            .tempdir()
+            .map_err(|error| host_io("make", &std::env::temp_dir(), &error))?;
+        super::export::unpack(path, folder.path())?;
+        let mut stored = Self::read(folder.path())?;
+        for file in stored.plan.experiments.iter_mut().flat_map(|one| &mut one.files) {
+            let own = file.sha256.as_ref().map(|sum| folder.path().join("files").join(sum));
+            if let Some(own) = own.filter(|own| own.is_file()) {
+                file.host = own.display().to_string();
+            }
+        }
+        // What is said of it names what the user has.
+        stored.info.out = None;
+        stored.info.exported = Some(path.to_owned());
+        stored.unpacked = Some(UnpackedRun(Arc::new(folder)));
+        Ok(stored)
+    }
+
+    /// A file that came with an exported run, by its digest: of a kernel, or the user's own.
+    pub fn file(&self, kind: &str, sha256: &str) -> Option<PathBuf> {
+        let path = self.path.join(kind).join(file_name(sha256));
+        (self.unpacked.is_some() && path.is_file()).then_some(path)
     }
 
     /// Reads the run in the folder `path`.
@@ -173,10 +227,26 @@ impl StoredRun {
     pub fn read(path: &Path) -> Result<Self, Failure> {
         let info = read_info(path)?;
         let plan = read_plan(path)?;
-        let journal = path.join("journal.jsonl");
-        let bytes = fs::read(&journal).map_err(|error| host_io("read", &journal, &error))?;
-        let found = recover(&bytes);
-        Ok(Self { path: path.to_owned(), info, plan, records: found.records, cut: found.cut })
+        let found = recover_file(&path.join("journal.jsonl"))?;
+        Ok(Self {
+            path: path.to_owned(),
+            info,
+            plan,
+            records: found.records,
+            cut: found.cut,
+            unpacked: None,
+        })
+    }
+}
+
+/// The file, if that is what the reference names.
+fn exported(run: &RunRef) -> Option<&Path> {
+    match run {
+        RunRef::Path(path) if path.is_file() => Some(path),
+        RunRef::Named(name) if name.ends_with(ENDING) && Path::new(name).is_file() => {
+            Some(Path::new(name))
+        }
+        _ => None,
     }
 }
 

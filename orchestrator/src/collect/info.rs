@@ -42,6 +42,12 @@ pub struct RunInfo {
     pub ended: Vec<String>,
     /// By the name the plan's sides have for it.
     pub kernels: BTreeMap<String, KernelIdentity>,
+    /// Ids of the runs whose sides are compared; empty for a run that was carried out.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub compared: Vec<String>,
+    /// The file that it was read from, if it was exported.
+    #[serde(skip)]
+    pub exported: Option<PathBuf>,
 }
 
 impl RunInfo {
@@ -60,11 +66,17 @@ impl RunInfo {
             host: HostInfo::default(),
             ended: Vec::new(),
             kernels: BTreeMap::new(),
+            compared: Vec::new(),
+            exported: None,
         }
     }
 
-    /// How a command names this run: its id, or its folder if it is not in the state directory.
+    /// How a command names this run: its id, or its folder if it is not in the state directory, or
+    /// the file that it was exported into.
     pub fn reference(&self) -> String {
+        if let Some(file) = &self.exported {
+            return file.display().to_string();
+        }
         match &self.out {
             Some(out) => out.join(&self.id.0).display().to_string(),
             None => self.id.0.clone(),

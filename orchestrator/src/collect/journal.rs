@@ -1,5 +1,5 @@
 use std::fs::{File, OpenOptions};
-use std::io::Write as _;
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::fault::{Failure, FailureClass};
@@ -52,8 +52,7 @@ impl Journal {
             .read(true)
             .open(path)
             .map_err(io("open"))?;
-        let bytes = std::fs::read(path).map_err(io("read"))?;
-        let recovered = recover(&bytes);
+        let recovered = recover_file(path)?;
         if let Some(cut) = &recovered.cut {
             if cut.reason == OTHER_VERSION {
                 let title = format!("line {} of {}: {OTHER_VERSION}", cut.line, path.display());
@@ -111,26 +110,55 @@ fn checksum(bytes: &[u8]) -> String {
 
 /// Reads a journal up to its first bad line. Never re-orders, never skips.
 pub fn recover(bytes: &[u8]) -> Recovered {
+    // Memory can always be read.
+    recover_from(bytes, bytes.len() as u64).unwrap_or_default()
+}
+
+/// As [`recover`], of the journal in the file `path`.
+///
+/// # Errors
+///
+/// `HostIo`.
+pub(super) fn recover_file(path: &Path) -> Result<Recovered, Failure> {
+    let read = || {
+        let file = File::open(path)?;
+        let bytes = file.metadata()?.len();
+        recover_from(BufReader::new(file), bytes)
+    };
+    read().map_err(|error: std::io::Error| host_io("read", path, &error))
+}
+
+/// Longest line that is a record: of more than a million samples.
+const LONGEST_LINE: u64 = 1 << 30;
+
+/// As [`recover`], line by line, of a journal of so many bytes.
+///
+/// # Errors
+///
+/// It cannot be read.
+fn recover_from(mut journal: impl BufRead, bytes: u64) -> std::io::Result<Recovered> {
     let mut recovered = Recovered::default();
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let end = rest.iter().position(|byte| *byte == b'\n');
-        let decoded = end.ok_or("the line is cut off").and_then(|end| decode(&rest[..end]));
-        match (decoded, end) {
-            (Ok(record), Some(end)) => {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        journal.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            return Ok(recovered);
+        }
+        let whole = line.strip_suffix(b"\n");
+        match whole.ok_or("the line is cut off").and_then(decode) {
+            Ok(record) => {
                 recovered.records.push(record);
-                recovered.length += end as u64 + 1;
-                rest = &rest[end + 1..];
+                recovered.length += line.len() as u64;
             }
-            (Err(reason), _) => {
-                let line = recovered.records.len() + 1;
-                recovered.cut = Some(Cut { line, bytes: rest.len() as u64, reason });
-                break;
+            Err(reason) => {
+                let number = recovered.records.len() + 1;
+                let bytes = bytes.saturating_sub(recovered.length);
+                recovered.cut = Some(Cut { line: number, bytes, reason });
+                return Ok(recovered);
             }
-            (Ok(_), None) => break,
         }
     }
-    recovered
 }
 
 fn decode(line: &[u8]) -> Result<BootRecord, &'static str> {

@@ -1,6 +1,7 @@
 //! What a run leaves behind: the journal, its folder, and the samples in it.
 
 mod calibration;
+pub mod export;
 mod folder;
 #[cfg(test)]
 mod folder_tests;
@@ -17,7 +18,7 @@ pub(crate) mod testing;
 mod write;
 
 pub use calibration::{Calibrations, Conditions};
-pub use folder::{RunFolder, StoredRun};
+pub use folder::{RunFolder, StoredRun, UnpackedRun};
 pub use info::{HostInfo, KernelIdentity, QemuInfo, RUN_FORMAT, RunInfo};
 pub use journal::{Cut, Journal, Recovered, recover};
 pub use known::{KnownBoot, KnownBoots, KnownSize};

@@ -36,15 +36,15 @@ pub fn changelog(report: &Report<'_>) -> String {
 }
 
 fn method(report: &Report<'_>) -> String {
-    let qemu = report.info.qemu.as_ref().map_or("", |qemu| &qemu.version);
+    let qemu = report.info.qemu.as_ref().map(|qemu| format!(", QEMU {}", qemu.version));
+    let qemu = qemu.unwrap_or_default();
+    let boots = super::outcome::boots_compared(report);
     match (report.plan.measure, mark(report)) {
         (Measure::Instructions, _) => {
-            format!("kduel: instructions per operation, deterministic guests, QEMU {qemu}:")
+            format!("kduel: instructions per operation, deterministic guests{qemu}:")
         }
-        (Measure::Time, "") => format!("kduel: time, pairs of boots, KVM, QEMU {qemu}:"),
-        (Measure::Time, _) => {
-            format!("kduel: time, pairs of boots, emulated (~, TCG), QEMU {qemu}:")
-        }
+        (Measure::Time, "") => format!("kduel: time, {boots}, KVM{qemu}:"),
+        (Measure::Time, _) => format!("kduel: time, {boots}, emulated (~, TCG){qemu}:"),
     }
 }
 

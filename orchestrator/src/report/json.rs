@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::analyse::{
     AllPairs, Comparison, CountPair, DistributionSummary, ExactFinding, ExactGuest, ExactWord,
-    SideNoise, SideSummary, Verdict, cmdline_words,
+    GeometricLine, SideNoise, SideSummary, Verdict, cmdline_words, geometric_lines,
 };
 use crate::boot::Accel;
 use crate::fault::Fault;
@@ -16,6 +16,9 @@ use super::Report;
 /// The format of the JSON report.
 pub const REPORT_FORMAT: &str = "kduel-report/1";
 
+/// What [`json`] gives, as a JSON schema (draft 2020-12).
+pub const REPORT_SCHEMA: &str = include_str!("report.schema.json");
+
 /// The JSON report, pretty-printed, with a newline at its end. Text that came from a guest is escaped
 /// as everywhere, since a report may be shown as it is.
 pub fn json(report: &Report<'_>) -> String {
@@ -23,7 +26,8 @@ pub fn json(report: &Report<'_>) -> String {
     let document = Document {
         format: REPORT_FORMAT,
         run: &report.info.id.0,
-        label: report.info.label.as_deref(),
+        runs: &report.info.compared,
+        label: report.info.label.as_deref().map(escape),
         started: report.info.started,
         kduel: &report.info.kduel,
         measure: report.plan.measure,
@@ -32,6 +36,7 @@ pub fn json(report: &Report<'_>) -> String {
         basis: &analysis.basis,
         comparisons: analysis.comparisons.iter().map(comparison).collect(),
         sides: analysis.sides.iter().map(|side| self::side(report, side)).collect(),
+        geometric_means: geometric_lines(&analysis.comparisons).iter().map(geometric).collect(),
         distributions: analysis.distributions.iter().map(distribution).collect(),
         warnings: analysis.warnings.iter().map(|warning| escape(warning)).collect(),
     };
@@ -46,8 +51,11 @@ pub fn json(report: &Report<'_>) -> String {
 struct Document<'a> {
     format: &'a str,
     run: &'a str,
+    /// Of a comparison of runs: their ids.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    runs: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<&'a str>,
+    label: Option<String>,
     started: jiff::Timestamp,
     kduel: &'a str,
     measure: Measure,
@@ -56,6 +64,8 @@ struct Document<'a> {
     basis: &'a str,
     comparisons: Vec<ComparisonJson>,
     sides: Vec<SideJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    geometric_means: Vec<GeometricJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     distributions: Vec<DistributionJson>,
     warnings: Vec<String>,
@@ -142,6 +152,11 @@ fn fields(of: &impl Serialize) -> Map<String, Value> {
     }
 }
 
+/// JSON has no infinities: what rose from nothing has no relative change.
+fn finite(value: Option<f64>) -> Option<f64> {
+    value.filter(|value| value.is_finite())
+}
+
 fn comparison(found: &Comparison) -> ComparisonJson {
     ComparisonJson {
         experiment: escape(&found.series.experiment),
@@ -151,9 +166,9 @@ fn comparison(found: &Comparison) -> ComparisonJson {
         unit: escape(&found.unit),
         better: found.better,
         primary: found.primary,
-        base: found.base,
-        value: found.value,
-        change: found.change,
+        base: finite(found.base),
+        value: finite(found.value),
+        change: finite(found.change),
         low: found.low,
         high: found.high,
         confidence: found.confidence,
@@ -279,6 +294,30 @@ fn failure(group: &crate::analyse::FailureGroup) -> FailureJson {
         title: escape(&group.first.title),
         details: lines(&group.first.details),
         console_tail: lines(&group.first.console_tail),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct GeometricJson {
+    experiment: String,
+    side: String,
+    unit: String,
+    better: Better,
+    change: f64,
+    series: usize,
+    left_out: usize,
+}
+
+fn geometric(line: &GeometricLine) -> GeometricJson {
+    GeometricJson {
+        experiment: escape(&line.experiment),
+        side: escape(&line.side),
+        unit: escape(&line.unit),
+        better: line.better,
+        change: line.change,
+        series: line.series,
+        left_out: line.left_out,
     }
 }
 

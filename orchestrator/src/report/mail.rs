@@ -11,7 +11,7 @@ use super::headline::{headline, metric, word};
 use super::number::{interval, margin, quantity, signed_percent};
 use super::outcome::mark;
 use super::plain::{Plain, clipped, command_lines};
-use super::{Report, profile, sides};
+use super::{Report, geometric, monitors, profile, sides};
 
 const WIDTH: usize = 75;
 
@@ -32,7 +32,14 @@ pub fn mail(report: &Report<'_>, records: &[BootRecord]) -> String {
         for side in experiment.sides.iter().skip(1) {
             page.blank();
             Table { report, records, experiment, side: &side.name }.write(&mut page);
+            monitors::write(&mut page, experiment, records, &side.name);
         }
+    }
+    for (place, line) in geometric::lines(report).iter().enumerate() {
+        if place == 0 {
+            page.blank();
+        }
+        page.paragraph("", line);
     }
     page.blank();
     page.line("Method");
@@ -127,6 +134,11 @@ impl Table<'_> {
         }
     }
 
+    /// What is counted beside a comparison: boots of different runs are no pairs.
+    fn unit(&self) -> &'static str {
+        if self.report.info.compared.is_empty() { "pair" } else { "boot" }
+    }
+
     fn row(&self, page: &mut Plain, base: &str, comparison: &Comparison) {
         let mark = mark(self.report);
         let show = |value: Option<f64>| {
@@ -138,7 +150,7 @@ impl Table<'_> {
             found.map_or_else(|| "-".to_owned(), |found| format!("{:.2}%", found * 100.0))
         };
         let change = comparison.change.map(|c| format!("{mark}{}", signed_percent(c)));
-        page.paragraph("", &heading(comparison));
+        page.paragraph("", &heading(comparison, self.unit()));
         page.line(&format!(
             "  {:>10} {:>8} {:>11} {:>12} {:>8}  {}",
             show(comparison.base),
@@ -180,7 +192,7 @@ impl Table<'_> {
 }
 
 /// `fork-exit time (lower is better, margin 10 %, 8 pairs, 99 % interval [+13.9, +16.1])`.
-fn heading(comparison: &Comparison) -> String {
+fn heading(comparison: &Comparison, unit: &str) -> String {
     let mut notes = Vec::new();
     if comparison.exact.is_none() {
         notes.push(match comparison.better {
@@ -191,7 +203,7 @@ fn heading(comparison: &Comparison) -> String {
     // An exact margin may be three instructions: a part with many digits.
     notes.push(format!("margin {}", margin((comparison.margin * 1e4).round() / 1e4)));
     if comparison.exact.is_none() {
-        notes.push(count(comparison.pairs, "pair"));
+        notes.push(count(comparison.pairs, unit));
     }
     if comparison.dropped > 0 {
         notes.push(format!("{} dropped", comparison.dropped));
@@ -209,17 +221,17 @@ fn heading(comparison: &Comparison) -> String {
 fn method(page: &mut Plain, report: &Report<'_>) {
     let (what, words, deviation) = match report.plan.measure {
         Measure::Time => (
-            "wall time in the guests, pairs of boots",
+            format!("wall time in the guests, {}", super::outcome::boots_compared(report)),
             "better and worse go by the metric's direction, beyond the margin",
             "%stddev is over the means of the boots",
         ),
         Measure::Instructions => (
-            "instructions executed in deterministic guests, no times: work, not speed",
+            "instructions executed in deterministic guests, no times: work, not speed".to_owned(),
             "more and fewer are beyond the margin",
             "%stddev is over the windows of the one boot, or over boots where there are several",
         ),
     };
-    for line in [what, &report.analysis.basis, words, "%change is value / base - 1", deviation] {
+    for line in [&what, &report.analysis.basis, words, "%change is value / base - 1", deviation] {
         page.paragraph("  ", line);
     }
     if !mark(report).is_empty() {

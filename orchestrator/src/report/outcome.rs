@@ -74,6 +74,11 @@ pub(super) fn mark(report: &Report<'_>) -> &'static str {
     if accel == Accel::Tcg && report.plan.measure == Measure::Time { "~" } else { "" }
 }
 
+/// What the numbers of a timed run rest on.
+pub(super) fn boots_compared(report: &Report<'_>) -> &'static str {
+    if report.info.compared.is_empty() { "pairs of boots" } else { "boots of several runs" }
+}
+
 fn case(report: &Report<'_>, comparison: &Comparison) -> Case {
     let reason = || escape(&comparison.reason);
     let decides = comparison.primary;

@@ -1,6 +1,8 @@
 //! Whole reports, as text at two widths and as JSON.
 
 mod formats;
+mod odd;
+mod schema;
 
 use super::*;
 use crate::analyse::analyse;

@@ -5,7 +5,7 @@ use crate::text::count;
 
 use super::page::{Look, Page, Span};
 use super::words::sentence;
-use super::{Report, exact, series, sides};
+use super::{Report, exact, geometric, series, sides};
 
 /// The report for a terminal or a file, verdict first. Ends with a newline.
 pub fn text(report: &Report<'_>, look: Look) -> String {
@@ -13,6 +13,9 @@ pub fn text(report: &Report<'_>, look: Look) -> String {
     match report.plan.measure {
         Measure::Time => verdicts(&mut page, report),
         Measure::Instructions => exact::verdicts(&mut page, report),
+    }
+    for line in geometric::lines(report) {
+        page.paragraph("  ", [line.into()]);
     }
     for experiment in &report.plan.experiments {
         page.blank();
@@ -138,7 +141,7 @@ fn executed_by(report: &Report<'_>) -> &'static str {
 }
 
 /// What the numbers rest on, what they are about, which run it is, and its commands.
-pub(super) fn foot(report: &Report<'_>) -> [(&'static str, String); 5] {
+pub(super) fn foot(report: &Report<'_>) -> Vec<(&'static str, String)> {
     let Report { info, analysis, plan, .. } = report;
     let measure = match plan.measure {
         Measure::Time => "time",
@@ -157,13 +160,16 @@ pub(super) fn foot(report: &Report<'_>) -> [(&'static str, String); 5] {
         info.host.kernel,
         info.host.cpu_model
     );
-    [
+    let mut lines = vec![
         ("basis", format!("{measure}; {}", analysis.basis)),
         ("claim", claim.to_owned()),
         ("run", run),
         ("again", shell_words(&info.command)),
-        ("this", format!("kduel report {}", shell_words(&[info.reference()]))),
-    ]
+    ];
+    if info.compared.is_empty() {
+        lines.push(("this", format!("kduel report {}", shell_words(&[info.reference()]))));
+    }
+    lines
 }
 
 /// A command that can be pasted into a shell.

@@ -92,20 +92,20 @@ pub fn judge_each(series: &[(&Series, &Rule)], ended: bool) -> Vec<Finding> {
 }
 
 /// What Benjamini and Hochberg's procedure leaves of a family.
-struct Family {
+pub(crate) struct Family {
     selected: Vec<bool>,
     /// R/m: the part of the error that a selected one may use.
     share: f64,
 }
 
 impl Family {
-    fn of(p: &[f64]) -> Self {
+    pub(crate) fn of(p: &[f64]) -> Self {
         let selected = benjamini_hochberg(p, ALPHA).unwrap_or_else(|_| vec![false; p.len()]);
         let count = selected.iter().filter(|selected| **selected).count();
         Self { share: count as f64 / p.len().max(1) as f64, selected }
     }
 
-    fn share(&self, place: usize) -> Option<f64> {
+    pub(crate) fn share(&self, place: usize) -> Option<f64> {
         self.selected[place].then_some(self.share)
     }
 }
@@ -225,7 +225,7 @@ impl Seen {
     }
 }
 
-fn open(half: f64, delta: f64, pairs: usize) -> Reason {
+pub(crate) fn open(half: f64, delta: f64, pairs: usize) -> Reason {
     if half < delta {
         return Reason::NearMargin;
     }

@@ -25,6 +25,7 @@ pub mod simulate;
 mod statistic;
 mod student;
 mod summary;
+mod unpaired;
 mod verdict;
 mod walsh;
 
@@ -51,5 +52,6 @@ pub use signed_rank::SignedRank;
 pub use statistic::Statistic;
 pub use student::{Student, student_interval};
 pub use summary::{log_mean, mean, median, quantile, variance};
+pub use unpaired::{Samples, fewest_a_side, judge_samples};
 pub use verdict::{Better, Finding, Reason, Verdict};
 pub use walsh::Walsh;

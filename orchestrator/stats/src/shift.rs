@@ -50,18 +50,41 @@ impl Shift {
             confidence: 1.0 - 2.0 * self.null.cdf(k - 1),
         }))
     }
+
+    /// The one-sided p-value of "the shift is `at` or less": at most alpha / 2 exactly when the
+    /// interval at 1 - alpha lies above `at`.
+    pub fn p_above(&self, at: f64) -> f64 {
+        self.null.cdf(self.differences.partition_point(|difference| *difference <= at))
+    }
+
+    /// The one-sided p-value of "the shift is `at` or more".
+    pub fn p_below(&self, at: f64) -> f64 {
+        let below = self.differences.partition_point(|difference| *difference < at);
+        self.null.cdf(self.differences.len() - below)
+    }
 }
 
 /// The exact null distribution of the rank-sum statistic U for two samples without ties: how many of
 /// the m n pairs have their second value above the first.
 #[derive(Debug, Clone, PartialEq)]
-struct RankSum {
-    cumulative: Vec<f64>,
+enum RankSum {
+    /// P(U <= c) by c.
+    Exact(Vec<f64>),
+    /// Of so many values that the normal distribution differs in the fourth digit: mean and standard
+    /// deviation of U.
+    Normal(f64, f64),
 }
 
+/// Most products m n for which every order is counted.
+const COUNTED: usize = 4096;
+
 impl RankSum {
-    /// For `m` and `n` values. Takes time of the order m² n² and memory of m n².
+    /// For `m` and `n` values. Counting takes time of the order m² n² and memory of m n².
     fn new(m: usize, n: usize) -> Self {
+        if m * n > COUNTED {
+            let (m, n) = (m as f64, n as f64);
+            return Self::Normal(m * n / 2.0, (m * n * (m + n + 1.0) / 12.0).sqrt());
+        }
         // The largest of all values is one of the m with probability m/(m + n); it is then above all
         // n others, and what is left is the same with one value less.
         let mut row: Vec<Vec<f64>> = vec![vec![1.0]; n + 1];
@@ -83,12 +106,18 @@ impl RankSum {
             so_far += mass;
             so_far
         });
-        Self { cumulative: cumulative.collect() }
+        Self::Exact(cumulative.collect())
     }
 
     /// P(U <= c).
     fn cdf(&self, c: usize) -> f64 {
-        self.cumulative.get(c).copied().unwrap_or(1.0)
+        match self {
+            Self::Exact(cumulative) => cumulative.get(c).copied().unwrap_or(1.0),
+            Self::Normal(mean, deviation) => {
+                let z = (c as f64 + 0.5 - mean) / deviation;
+                0.5 * statrs::function::erf::erfc(-z / std::f64::consts::SQRT_2)
+            }
+        }
     }
 }
 
@@ -126,6 +155,17 @@ mod tests {
     }
 
     #[test]
+    fn many_values_are_no_worse_for_not_being_counted() {
+        let (counted, normal) = (RankSum::new(64, 64), RankSum::new(64, 65));
+        assert!(matches!(normal, RankSum::Normal(..)));
+        for c in [1500, 1600, 1700, 2048] {
+            let scaled = c + c / 64;
+            assert!((counted.cdf(c) - normal.cdf(scaled)).abs() < 3e-3, "{c}");
+        }
+        assert!((RankSum::Normal(2048.0, 209.66).cdf(1700) - counted.cdf(1700)).abs() < 1e-3);
+    }
+
+    #[test]
     fn six_and_six_by_the_tables() {
         // The tables give 5 as the critical value of U at 5 %, two-sided, for 6 and 6.
         let a = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
@@ -160,6 +200,8 @@ mod tests {
             let mirrored = back.interval(0.05).unwrap().unwrap();
             prop_assert_eq!((interval.low, interval.high), (-mirrored.high, -mirrored.low));
             prop_assert!(interval.low <= there.estimate() && there.estimate() <= interval.high);
+            prop_assert_eq!(interval.low > 0.0, there.p_above(0.0) <= 0.025);
+            prop_assert_eq!(interval.high < 0.0, there.p_below(0.0) <= 0.025);
         }
     }
 }

@@ -72,6 +72,19 @@ pub fn method(campaigns: usize) -> Result<()> {
         .run()
 }
 
+/// Makes a run of so many samples, reads it, analyses it and writes every report. An error if that
+/// takes longer or more memory than it may.
+pub fn analysis(samples: usize) -> Result<()> {
+    let example = |words: &[&str]| {
+        let build = ["run", "--quiet", "--release", "-p", "kduel-tests", "--example", "analysis"];
+        Tool::cargo().args(build).arg("--").args(words).in_folder(&workspace::root())
+    };
+    let folder = tempfile::tempdir()?;
+    let runs = folder.path().display().to_string();
+    let run = example(&["make", &runs, &samples.to_string()]).output()?;
+    example(&["measure", run.trim()]).run()
+}
+
 #[expect(clippy::print_stdout, reason = "this is the result")]
 fn show(ours: &Summary, theirs: &Summary) {
     println!("two vCPUs, Debian 6.1, emulated; seconds    boots     min  median     max");

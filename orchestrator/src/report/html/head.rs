@@ -22,9 +22,9 @@ pub(super) fn verdict(report: &Report<'_>, beside: &Beside, headline: Vec<Span>)
 
 /// Which run it was, and how to do it again.
 pub(super) fn foot(report: &Report<'_>) -> String {
-    let lines = text::foot(report).map(|(name, line)| match name {
+    let lines = text::foot(report).into_iter().map(|(name, line)| match name {
         "again" | "this" => format!("<dt>{name}</dt><dd><code>{}</code></dd>\n", safe(&line)),
         _ => format!("<dt>{name}</dt><dd>{}</dd>\n", safe(&line)),
     });
-    format!("<footer>\n<dl>\n{}</dl>\n</footer>\n", lines.concat())
+    format!("<footer>\n<dl>\n{}</dl>\n</footer>\n", lines.collect::<String>())
 }

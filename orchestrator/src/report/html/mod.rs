@@ -57,6 +57,9 @@ pub fn html(report: &Report<'_>, beside: &Beside) -> String {
         safe(&plain(&headline))
     );
     html += &head::verdict(report, beside, headline);
+    for line in super::geometric::lines(report) {
+        html += &format!("<p>{}</p>\n", safe(&line));
+    }
     html += &forest::section(report, beside);
     let charts = charts::section(report, beside);
     let (before, behind) = match report.plan.measure {

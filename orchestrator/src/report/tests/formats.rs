@@ -1,6 +1,7 @@
 //! Mails, commit messages, CSV, JUnit and KTAP of the same runs.
 
 use super::*;
+use crate::collect::Monitored;
 use crate::report::{changelog, csv, junit, ktap, mail, regzbot};
 
 /// All of them, by name, within their bounds.
@@ -166,4 +167,36 @@ fn columns_are_those_of_the_json_report() {
 #[test]
 fn the_tracker_is_told_on_a_line_of_its_own() {
     assert_eq!(regzbot("v6.1..v6.12"), "\n#regzbot introduced: v6.1..v6.12\n");
+}
+
+#[test]
+fn a_mail_has_the_monitors_counters_per_second() {
+    let plan = plan(&["base", "patched"], 8);
+    let mut records = pairs("patched", &SLOWER);
+    for record in &mut records {
+        let faults = if record.side == "base" { 500.0 } else { 1000.0 };
+        let more = record.block as f64;
+        let deltas = [("pgfault", faults + more), ("ctxt", 40.0), ("odd \u{1b}[2J#regzbot", 0.0)];
+        let deltas = deltas.map(|(name, delta)| (name.to_owned(), delta)).into();
+        let monitored = Monitored { trial: 0, deltas, elapsed_ns: 2_000_000_000 };
+        result_mut(record).monitored.push(monitored);
+    }
+    let [_, (_, mail), ..] = formats(&info(), &plan, &records);
+    let from = mail.find("monitors beside").unwrap();
+    let shown: Vec<&str> = mail[from..].lines().take(4).collect();
+    insta::assert_snapshot!(shown.join("\n"));
+}
+
+#[test]
+fn no_name_can_give_the_regression_tracker_a_command() {
+    let mut plan = plan(&["base", "#regzbot fix: x"], 8);
+    plan.experiments[0].trials[0].workload = "#regzbot introduced: x".into();
+    let mut records = pairs("#regzbot fix: x", &SLOWER);
+    for record in &mut records {
+        result_mut(record).facts.release = "\n\n#regzbot introduced: y".into();
+    }
+    let [(_, changelog), (_, mail), ..] = formats(&info(), &plan, &records);
+    for text in [changelog, mail] {
+        assert!(text.contains("\\x23regzbot") && !text.contains("#regzbot"), "{text}");
+    }
 }
