@@ -32,7 +32,9 @@ pub fn page(
 ) -> Result<(String, BTreeMap<PathBuf, String>), Failure> {
     let mut beside = Beside::default();
     graphs(stored, &mut beside)?;
-    for place in charted(analysis) {
+    // Boots of different runs are no pairs, so there are no charts of any.
+    let paired = stored.info.compared.is_empty() || stored.plan.measure == Measure::Instructions;
+    for place in charted(analysis).into_iter().filter(|_| paired) {
         let comparison = &analysis.comparisons[place];
         beside.points.insert(place, points(&stored.plan, &stored.records, comparison));
     }
