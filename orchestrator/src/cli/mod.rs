@@ -6,6 +6,7 @@ pub mod args;
 mod chains;
 mod doctor;
 mod error;
+mod import;
 mod kernels;
 mod logging;
 mod page;
@@ -83,6 +84,8 @@ enum Command {
     Verify(verify::VerifyArgs),
     /// Add one more side to a stored exact run.
     Add(add::AddArgs),
+    /// Read the tables of a report mail, compute its changes anew, write an experiment.
+    Import(import::ImportArgs),
     /// Boot one guest of a side and log in.
     Shell(shell::ShellArgs),
     /// Print a completion script for a shell.
@@ -134,6 +137,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError>
         Command::Trace(args) => trace::run(&args, environment),
         Command::Verify(args) => verify::run(&args, environment),
         Command::Add(args) => add::run(&args, environment),
+        Command::Import(args) => import::run(&args),
         Command::Shell(args) => shell::run(&args, environment),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -19,6 +19,7 @@ mod page;
 mod plain;
 mod processor;
 mod profile;
+mod reported;
 mod series;
 mod sides;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub use ktap::ktap;
 pub use mail::{mail, regzbot};
 pub use page::Look;
 pub use profile::matter;
+pub use reported::{IMPORT_FORMAT, reported_json, reported_text};
 pub use text::text;
 pub use trace::{TraceShape, trace};
 

@@ -128,7 +128,7 @@ pub fn words(value: &str) -> String {
         let (before, encoded) = rest.split_at(start);
         let Some((word, after)) = word(encoded) else { break };
         // Space between two encoded words is none of the text.
-        if !(before.trim().is_empty() && !out.is_empty()) {
+        if !before.trim().is_empty() || out.is_empty() {
             out += before;
         }
         out += &word;

@@ -36,7 +36,9 @@ pub enum InputError {
     )]
     TooManyLines(String),
     /// It is no text.
-    #[error("failed to read {0}: it is no text but binary data\n  hint: unpack it if it is compressed")]
+    #[error(
+        "failed to read {0}: it is no text but binary data\n  hint: unpack it if it is compressed"
+    )]
     Binary(String),
 }
 
@@ -89,7 +91,10 @@ pub fn messages<'r, 'a>(lines: &'r [Raw<'a>]) -> Vec<&'r [Raw<'a>]> {
 fn begins_message(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b"From ") else { return false };
     let time = |bytes: &[u8]| {
-        bytes.len() == 5 && bytes[2] == b':' && bytes[0].is_ascii_digit() && bytes[4].is_ascii_digit()
+        bytes.len() == 5
+            && bytes[2] == b':'
+            && bytes[0].is_ascii_digit()
+            && bytes[4].is_ascii_digit()
     };
     rest.len() < 500 && rest.windows(5).any(time)
 }

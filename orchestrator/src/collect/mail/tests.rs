@@ -6,7 +6,10 @@ fn texts(input: &str) -> Vec<Vec<(usize, String)>> {
     let lines = |lines: &Vec<Line<'_>>| {
         lines.iter().map(|line| (line.number, line.text.clone().into_owned())).collect()
     };
-    messages.iter().flat_map(|message| open(message).texts.iter().map(lines).collect::<Vec<_>>()).collect()
+    messages
+        .iter()
+        .flat_map(|message| open(message).texts.iter().map(lines).collect::<Vec<_>>())
+        .collect()
 }
 
 #[test]
@@ -36,7 +39,10 @@ fn quoted_printable_is_undone_and_each_byte_knows_its_line() {
     assert_eq!(message.subject.as_deref(), Some("a ±b"));
     let line = &message.texts[0][0];
     assert_eq!(line.text, "1.5 2.5 ± 3=");
-    assert_eq!((line.number_at(0), line.number_at(3), line.number_at(4), line.last()), (7, 7, 8, 8));
+    assert_eq!(
+        (line.number_at(0), line.number_at(3), line.number_at(4), line.last()),
+        (7, 7, 8, 8)
+    );
     assert_eq!(message.texts[0][1].text, "end");
     assert_eq!(message.texts[0][1].number, 9);
 }

@@ -79,28 +79,31 @@ fn one_text(lines: &[Line<'_>], imported: &mut Imported) -> Vec<Table> {
         let end = lines.len().min(place.at + place.block.used);
         used[place.at..end].fill(true);
     }
-    for (line, used) in lines.iter().zip(&used) {
-        imported.context.look(line);
-        if !used {
+    let tables = tables(lines, places, &mut used);
+    for (index, line) in lines.iter().enumerate() {
+        imported.context.look(line, lines.get(index + 1));
+        if !used[index] {
             imported.skipped.add(line);
         }
     }
-    tables(lines, places)
+    tables
 }
 
-fn tables(lines: &[Line<'_>], places: Vec<Place>) -> Vec<Table> {
+/// Puts tables together; the lines that name their sides count as used, too.
+fn tables(lines: &[Line<'_>], places: Vec<Place>, used: &mut [bool]) -> Vec<Table> {
     let mut tables: Vec<(String, Table)> = Vec::new();
     let mut free = 0;
     let mut label = String::new();
     for Place { at, block } in places {
-        if let Some(heading) = heading(lines, at, free) {
+        let own = !block.sides.is_empty();
+        if let Some((index, heading)) = heading(lines, at, free) {
             label = heading;
+            used[index] |= !own;
         }
         free = at + block.used;
         let last = lines[at..free.min(lines.len())].iter().rev().find(|line| !line.is_blank());
         let span = (lines[at].number, last.map_or(lines[at].number, Line::last));
         let key = key(&block);
-        let own = !block.sides.is_empty();
         match tables.iter_mut().find(|(other, _)| !own && *other == key) {
             Some((_, table)) => join(table, &label, block, span),
             None => {
@@ -115,7 +118,6 @@ fn tables(lines: &[Line<'_>], places: Vec<Place>) -> Vec<Table> {
 fn key(block: &Block) -> String {
     let telling = |(name, _): &&(String, String)| TELLING.contains(&name.as_str());
     let parameters: Vec<_> = block.parameters.iter().filter(telling).collect();
-    // Lines of lmbench and percentiles of schbench are parts of one output.
     format!("{:?} {parameters:?}", block.format)
 }
 
@@ -160,7 +162,8 @@ fn join(into: &mut Table, label: &str, block: Block, span: (usize, usize)) {
     let mut again = false;
     for mut row in from.rows {
         let Some(cell) = row.cells.pop() else { continue };
-        let found = into.rows.iter().position(|other| other.metric == row.metric && other.unit == row.unit);
+        let found =
+            into.rows.iter().position(|other| other.metric == row.metric && other.unit == row.unit);
         let index = found.unwrap_or_else(|| {
             into.rows.push(row);
             into.rows.len() - 1
@@ -201,7 +204,8 @@ fn finished(mut table: Table) -> Table {
         && side.blocks > 1
         && table.format != Format::Lmbench
     {
-        let text = format!("nothing tells sides apart: {} are runs of one", count(side.blocks, "output"));
+        let text =
+            format!("nothing tells sides apart: {} are runs of one", count(side.blocks, "output"));
         table.notes.push(Note { line: table.first, text });
     }
     table

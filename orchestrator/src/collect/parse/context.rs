@@ -5,7 +5,7 @@ use crate::collect::mail::Line;
 use crate::text::escape;
 
 static CPUS: Pattern = Pattern::new(
-    r"(?i)\b(?P<count>\d{1,4}|two|four|eight|sixteen)(?:[ -]way\b| (?:logical |online |physical )?(?:cpus|processors|hardware threads|threads,? \d+ sockets)\b|-cpu\b)",
+    r"(?i)(?:^|[^\w.])(?P<count>\d{1,4}|two|four|eight|sixteen)(?:[ -]way\b| (?:logical |online |physical )?(?:cpus|processors|hardware threads|threads,? \d+ sockets)\b|-cpu\b)",
 );
 static SOCKETS: Pattern = Pattern::new(
     r"(?i)\b(?P<sockets>\d{1,2}|two|four|eight) sockets?(?: of|,| with| x) (?P<cores>\d{1,3}|two|four|eight) cores\b",
@@ -36,16 +36,21 @@ pub struct Context {
 }
 
 impl Context {
-    /// Looks at a line.
-    pub fn look(&mut self, line: &Line<'_>) {
+    /// Looks at a line and the next, since what is told may be wrapped.
+    pub fn look(&mut self, line: &Line<'_>, next: Option<&Line<'_>>) {
         if line.text.len() > 500 {
             return;
         }
         if self.machine.is_none() && line.text.bytes().any(|byte| byte.is_ascii_alphabetic()) {
-            let cpus = cpus(&line.text);
+            let wrapped = || {
+                let text = format!("{} {}", line.text.trim_end(), next?.text.trim_start());
+                if text.len() <= 500 { cpus(&text) } else { None }
+            };
+            let cpus = cpus(&line.text).or_else(wrapped);
             self.machine = cpus.map(|cpus| Machine { cpus, line: line.number });
         }
-        if self.parameters.len() < 100 && line.text.contains(": ")
+        if self.parameters.len() < 100
+            && line.text.contains(": ")
             && let Some(found) = PARAMETER.captures(&line.text)
         {
             let pair = (group(&found, "name").to_owned(), escape(group(&found, "value")));
@@ -57,7 +62,9 @@ impl Context {
 }
 
 fn cpus(text: &str) -> Option<u32> {
-    if text.contains("ocket") && let Some(found) = SOCKETS.captures(text) {
+    if text.contains("ocket")
+        && let Some(found) = SOCKETS.captures(text)
+    {
         return Some(count(group(&found, "sockets"))? * count(group(&found, "cores"))?);
     }
     let telling = ["way", "cpu", "CPU", "rocessor", "thread"];

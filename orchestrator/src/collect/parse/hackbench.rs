@@ -46,9 +46,8 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
         block.parameter("bytes", group(&found, "bytes"));
         used += 1;
     }
-    let time = lines.get(used).and_then(|line| {
-        value(line, TIME.captures(&line.text)?.name("time"))
-    });
+    let time =
+        lines.get(used).and_then(|line| value(line, TIME.captures(&line.text)?.name("time")));
     match time {
         Some(time) => {
             block.rows.push(Row::result("elapsed", "s", Better::Lower, time));

@@ -7,14 +7,16 @@ const LOOK: usize = 12;
 const LONGEST: usize = 60;
 
 /// What names the table that begins at line `at`: the nearest line above it that is neither blank nor
-/// a command. None if another table, which ends before `free`, stands between.
-pub fn heading(lines: &[Line<'_>], at: usize, free: usize) -> Option<String> {
+/// a command; with its index. None if another table, which ends before `free`, stands between.
+pub fn heading(lines: &[Line<'_>], at: usize, free: usize) -> Option<(usize, String)> {
     let first = free.max(at.saturating_sub(LOOK));
-    let above = lines[first..at].iter().rev().filter(|line| !line.is_blank());
-    let line = above.into_iter().find(|line| !is_command(&line.text) && !is_ornament(&line.text))?;
+    let names = |line: &Line<'_>| !is_command(&line.text) && !is_ornament(&line.text);
+    let index =
+        first + lines[first..at].iter().rposition(|line| !line.is_blank() && names(line))?;
+    let line = &lines[index];
     let name = line.text.trim().trim_start_matches(['*', '-', '=', '#', ' ']);
     let name = name.trim_end_matches(['*', '-', '=', '#', ' ', ':', ',', '.']);
-    (!name.is_empty()).then(|| cut(name))
+    (!name.is_empty()).then(|| (index, cut(name)))
 }
 
 fn cut(name: &str) -> String {

@@ -25,7 +25,8 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
         return block.finish(1);
     };
     let results = json.get("results")?.items();
-    let command = |result: &Json| result.get("command").and_then(Json::text).unwrap_or_default().to_owned();
+    let command =
+        |result: &Json| result.get("command").and_then(Json::text).unwrap_or_default().to_owned();
     match results {
         [one] => block.parameter("command", command(one)),
         several => block.sides = several.iter().map(command).collect(),
@@ -34,8 +35,12 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
         results.iter().map(|result| Cell { values: find(result), ..Cell::default() }).collect()
     };
     let times = |result: &Json| {
-        let all: Vec<Value> =
-            result.get("times").map_or(&[][..], Json::items).iter().filter_map(Json::value).collect();
+        let all: Vec<Value> = result
+            .get("times")
+            .map_or(&[][..], Json::items)
+            .iter()
+            .filter_map(Json::value)
+            .collect();
         // Without its single times a result still has their mean.
         if all.is_empty() { number(result, "mean") } else { all }
     };
@@ -68,5 +73,7 @@ fn check_mean(block: &mut Block, lines: &[Line<'_>], result: &Json, times: &[Val
 
 fn row(metric: &str, role: Role, cells: Vec<Cell>) -> Row {
     let (metric, unit) = (metric.to_owned(), "s".to_owned());
-    Row { metric, unit, better: Some(Better::Lower), role, cells }
+    // A deviation that is smaller is no gain by itself.
+    let better = (metric != "stddev").then_some(Better::Lower);
+    Row { metric, unit, better, role, cells }
 }

@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn numbers_know_their_lines() {
-        let lines = lines("{ \"a\": [1,\n 2.50 ], \"b\":\n{\"c\" : \"x\\\"\\u0041\", \"d\": null}}\nrest");
+        let lines =
+            lines("{ \"a\": [1,\n 2.50 ], \"b\":\n{\"c\" : \"x\\\"\\u0041\", \"d\": null}}\nrest");
         let (json, used) = read_json(&lines).unwrap();
         assert_eq!(used, 3);
         let second = json.get("a").unwrap().items()[1].value().unwrap();

@@ -8,12 +8,14 @@ use super::number::number;
 use super::pattern::{Pattern, group, value};
 use crate::collect::mail::Line;
 
-static HEAD: Pattern =
-    Pattern::new(r"^\s*Average (?P<load>\w+) [Ll]oad(?: -j ?(?P<jobs>\d+))? Run \(std deviation\):");
+static HEAD: Pattern = Pattern::new(
+    r"^\s*Average (?P<load>\w+) [Ll]oad(?: -j ?(?P<jobs>\d+))? Run \(std deviation\):",
+);
 static LINE: Pattern = Pattern::new(
     r"^\s*(?P<name>Elapsed Time|User Time|System Time|Percent CPU|Context Switches|Sleeps):?(?P<rest>\s+[\d.].*)$",
 );
-static COLUMN: Pattern = Pattern::new(r"(?P<value>\d[\d.]*(?:e\+?\d+)?) ?\((?P<deviation>[\d.e+]+)\)");
+static COLUMN: Pattern =
+    Pattern::new(r"(?P<value>\d[\d.]*(?:e\+?\d+)?) ?\((?P<deviation>[\d.e+]+)\)");
 static CHANGE: Pattern = Pattern::new(r"(?P<change>[-+][\d.]+) ?%\s*\)?\s*$");
 
 /// Lines of a block of averages.
@@ -130,7 +132,13 @@ fn table(lines: &[Line<'_>]) -> Option<Block> {
     for (index, word) in columns.iter().enumerate() {
         let (name, unit, role, better) = metric(word)?;
         let cells = found.iter().map(|(_, values)| Cell::of(values[index])).collect();
-        block.rows.push(Row { metric: name.to_owned(), unit: unit.to_owned(), better, role, cells });
+        block.rows.push(Row {
+            metric: name.to_owned(),
+            unit: unit.to_owned(),
+            better,
+            role,
+            cells,
+        });
     }
     block.sides = found.into_iter().map(|(name, _)| name).collect();
     block.finish(used)

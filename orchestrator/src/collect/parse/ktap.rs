@@ -31,7 +31,8 @@ struct Level {
 /// Reads one report: a row for every result, 1 if it passed, 0 if not; skipped ones have no value.
 pub fn read(lines: &[Line<'_>]) -> Option<Block> {
     let mut block = Block::new(Format::Ktap);
-    let mut levels: Vec<Level> = vec![Level { indent: 0, planned: None, seen: 0, line: lines[0].number }];
+    let mut levels: Vec<Level> =
+        vec![Level { indent: 0, planned: None, seen: 0, line: lines[0].number }];
     let mut used = 1;
     for (index, line) in lines.iter().enumerate().skip(1) {
         if index > used + GAP || HEAD.is_in(&line.text) && !line.text.starts_with([' ', '#']) {
@@ -107,7 +108,12 @@ fn row(line: &Line<'_>, found: &regex::Captures<'_>, indent: usize) -> Row {
     let metric = if indent == 0 { name.to_owned() } else { format!("  {name}") };
     let passed = found.name("not").is_none();
     let number = if passed { 1.0 } else { 0.0 };
-    let mut row = Row::result(&metric, "pass", Better::Higher, Value { number, step: 0.0, line: line.number });
+    let mut row = Row::result(
+        &metric,
+        "pass",
+        Better::Higher,
+        Value { number, step: 0.0, line: line.number },
+    );
     let directive = group(found, "directive");
     if directive == "SKIP" {
         row.cells[0].values.clear();

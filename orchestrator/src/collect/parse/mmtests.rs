@@ -8,8 +8,11 @@ use super::number::number;
 use super::pattern::{Pattern, value};
 use crate::collect::mail::Line;
 
-static CELL: Pattern = Pattern::new(r"(?P<value>-?\d[\d.]*)\s+[(*]\s*(?P<change>[-+]?\d[\d.]*)%[)*]");
-static STATISTIC: Pattern = Pattern::new(r"^(?:Min|[ABHG]+mean(?:-\d+)?|Stddev|CoeffVar|Max|\d+(?:st|nd|rd|th)?-?q?rtile-?\d*|[1-3]st-qrtle|Median|Mean)\b");
+static CELL: Pattern =
+    Pattern::new(r"(?P<value>-?\d[\d.]*)\s+[(*]\s*(?P<change>[-+]?\d[\d.]*)%[)*]");
+static STATISTIC: Pattern = Pattern::new(
+    r"^(?:Min|[ABHG]+mean(?:-\d+)?|Stddev|CoeffVar|Max|\d+(?:st|nd|rd|th)?-?q?rtile-?\d*|[1-3]st-qrtle|Median|Mean)\b",
+);
 static PLAIN: Pattern = Pattern::new(r"^(?:Duration|Ops) \S");
 
 /// Whether the names of the kernels begin in the first line.
@@ -19,8 +22,11 @@ pub fn starts(lines: &[Line<'_>]) -> bool {
 
 /// The kernels, and how many lines their names take.
 fn names(lines: &[Line<'_>]) -> Option<(Vec<String>, usize)> {
-    let above: Vec<&Line<'_>> =
-        lines.iter().take(3).take_while(|line| line.text.starts_with("    ") && !line.is_blank()).collect();
+    let above: Vec<&Line<'_>> = lines
+        .iter()
+        .take(3)
+        .take_while(|line| line.text.starts_with("    ") && !line.is_blank())
+        .collect();
     let first: Vec<&str> = above.first()?.text.split_whitespace().collect();
     let row = lines.get(above.len())?;
     let is_row = PLAIN.is_in(&row.text) || STATISTIC.is_in(&row.text);
@@ -59,7 +65,8 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
                 used += takes;
             }
             None => {
-                let text = format!("skipped: not one value for each of {} kernels", block.sides.len());
+                let text =
+                    format!("skipped: not one value for each of {} kernels", block.sides.len());
                 block.note(line, text);
                 used += 1;
             }
@@ -69,7 +76,10 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
         block.rows.iter().map(|row| (operation(&row.metric).to_owned(), row.better)).collect();
     for row in block.rows.iter_mut().filter(|row| row.better.is_none()) {
         let own = operation(&row.metric);
-        row.better = means.iter().find(|(name, better)| name == own && better.is_some()).and_then(|(_, b)| *b);
+        row.better = means
+            .iter()
+            .find(|(name, better)| name == own && better.is_some())
+            .and_then(|(_, b)| *b);
     }
     block.finish(used)
 }

@@ -9,7 +9,8 @@ use crate::collect::mail::Line;
 static HEAD: Pattern = Pattern::new(r"^\s*# Running '?(?P<name>\w+/[\w-]+)'? benchmark:");
 static TOTAL: Pattern = Pattern::new(r"^\s*Total time: (?P<value>[\d.]+) \[sec\]\s*$");
 static RATE: Pattern = Pattern::new(r"^\s*(?P<value>[\d.,]+) (?P<unit>usecs/op|ops/sec)\s*$");
-static GROUPS: Pattern = Pattern::new(r"^\s*# (?P<groups>\d+) groups == (?P<tasks>\d+) (?P<mode>process|thread)");
+static GROUPS: Pattern =
+    Pattern::new(r"^\s*# (?P<groups>\d+) groups == (?P<tasks>\d+) (?P<mode>process|thread)");
 static COUNT: Pattern = Pattern::new(r"^\s*# Executed (?P<count>[\d,]+) ");
 
 /// Whether a benchmark begins in the first line.

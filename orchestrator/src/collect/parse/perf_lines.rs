@@ -31,7 +31,6 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
         add(&mut block, row, spread);
         used += 1;
     }
-    block.parameter("lines", used.to_string());
     block.finish(used)
 }
 

@@ -40,7 +40,8 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
         let Some(line) = lines.get(at).filter(|line| blank <= 2 && is_row(line)) else { break };
         let goes_on = lines[at + 1..].iter().take(2).take_while(|next| goes_on(next)).count();
         let whole = Line::joined(&lines[at..=at + goes_on]);
-        elapsed |= ELAPSED.captures(&line.text).is_some_and(|f| group(&f, "what") == "time elapsed");
+        elapsed |=
+            ELAPSED.captures(&line.text).is_some_and(|f| group(&f, "what") == "time elapsed");
         block.rows.extend(rows(&whole));
         used = at + goes_on + 1;
     }

@@ -8,8 +8,10 @@ use super::number::number;
 use super::pattern::{Pattern, group, value};
 use crate::collect::mail::Line;
 
-static COMMIT: Pattern = Pattern::new(r#"^\s+(?P<id>[0-9a-f]{7,40}|v\d[\w.-]*) ?\(?"?(?P<subject>.*?)"?\)?\s*$"#);
-static IDS: Pattern = Pattern::new(r"^\s*(?:[0-9a-f]{7,40}|v\d[\w.-]*)(?:\s+(?:[0-9a-f]{7,40}|v\d[\w.-]*))+\s*$");
+static COMMIT: Pattern =
+    Pattern::new(r#"^\s+(?P<id>[0-9a-f]{7,40}|v\d[\w.-]*) ?\(?"?(?P<subject>.*?)"?\)?\s*$"#);
+static IDS: Pattern =
+    Pattern::new(r"^\s*(?:[0-9a-f]{7,40}|v\d[\w.-]*)(?:\s+(?:[0-9a-f]{7,40}|v\d[\w.-]*))+\s*$");
 static RULER: Pattern = Pattern::new(r"^\s*-{7,}(?:\s+-{7,})+\s*$");
 static LEGEND: Pattern = Pattern::new(r"^\s*(?:%stddev\b.*|[\s|\\/]+)$");
 static ROW: Pattern = Pattern::new(
@@ -49,7 +51,9 @@ const LOWER: &[&str] = &["time", "latency", "_us", "usec", "elapsed", "seconds",
 /// Whether axes, commits or the table itself begin in the first line.
 pub fn starts(lines: &[Line<'_>]) -> bool {
     let text = lines[0].text.trim_end();
-    is_axes(lines) || text.trim_start() == "commit:" || text.contains("-------") && RULER.is_in(text)
+    is_axes(lines)
+        || text.trim_start() == "commit:"
+        || text.contains("-------") && RULER.is_in(text)
 }
 
 /// A line of names, one of values, and the commits.
@@ -76,7 +80,9 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
     if lines.get(at).is_some_and(|line| line.text.trim() == "commit:") {
         at += 1;
         while let Some(found) = lines.get(at).and_then(|line| COMMIT.captures(&line.text)) {
-            commits.push(format!("{} {}", group(&found, "id"), group(&found, "subject")).trim().to_owned());
+            commits.push(
+                format!("{} {}", group(&found, "id"), group(&found, "subject")).trim().to_owned(),
+            );
             at += 1;
         }
     }

@@ -44,7 +44,12 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
         } else if let Some(found) = ENDS.captures(&line.text) {
             ended = true;
             for end in ["min", "max"] {
-                let row = Row::result(&format!("{name} {end}"), unit, better, value(line, found.name(end))?);
+                let row = Row::result(
+                    &format!("{name} {end}"),
+                    unit,
+                    better,
+                    value(line, found.name(end))?,
+                );
                 block.rows.push(row.with(Role::Monitor));
             }
         } else {
@@ -52,7 +57,6 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
         }
         used += 1;
     }
-    block.parameter("lines", (used - 1).to_string());
     if !ended {
         block.note(line, format!("incomplete: no `min=, max=` ends the percentiles of {name}"));
     }

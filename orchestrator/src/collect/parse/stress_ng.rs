@@ -9,13 +9,16 @@ use crate::collect::mail::Line;
 static LINE: Pattern = Pattern::new(
     r"^\s*stress-ng: (?:info|metrc|metric): +\[\d+\] +(?P<name>[a-z][\w-]*) +(?P<ops>\d+) +(?P<real>\d+\.\d+) +(?P<user>\d+\.\d+) +(?P<system>\d+\.\d+) +(?P<rate>\d+\.\d+) +(?P<cpu_rate>\d+\.\d+)",
 );
-static RUN: Pattern = Pattern::new(r"stress-ng: \w+: +\[\d+\] +dispatching hogs: (?P<hogs>.+?)\s*$");
+static SETTING: Pattern = Pattern::new(r"stress-ng: \w+: +\[\d+\] +(?:setting to|defaulting to) ");
+static RUN: Pattern =
+    Pattern::new(r"stress-ng: \w+: +\[\d+\] +dispatching hogs: (?P<hogs>.+?)\s*$");
 static HEAD: Pattern = Pattern::new(r"stress-ng: \w+: +\[\d+\] +stressor +bogo ops real time");
 
 /// Whether a table begins in the first line.
 pub fn starts(lines: &[Line<'_>]) -> bool {
     let text = &*lines[0].text;
-    text.contains("stress-ng:") && (RUN.is_in(text) || HEAD.is_in(text) || LINE.is_in(&wrapped(lines).text))
+    let begins = || SETTING.is_in(text) || RUN.is_in(text) || HEAD.is_in(text);
+    text.contains("stress-ng:") && (begins() || LINE.is_in(&wrapped(lines).text))
 }
 
 /// A line with the next, to which a mailer may have moved its end.
@@ -31,11 +34,12 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
     let mut at = 0;
     while at < lines.len() && lines[at].text.contains("stress-ng:") {
         let line = wrapped(&lines[at..]);
+        // The next run begins.
+        let again = SETTING.is_in(&line.text) || RUN.is_in(&line.text);
+        if again && !block.parameters.is_empty() {
+            break;
+        }
         if let Some(found) = RUN.captures(&line.text) {
-            // The next run begins.
-            if at > 0 && !block.parameters.is_empty() {
-                break;
-            }
             block.parameter("hogs", group(&found, "hogs"));
         } else if let Some(found) = LINE.captures(&line.text) {
             rows(&mut block, &line, &found);
@@ -46,7 +50,10 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
     let hogs = block.parameters.first().map_or(0, |(_, hogs)| hogs.split(", ").count());
     let found = block.rows.iter().filter(|row| row.metric.ends_with(" ops/s")).count();
     if found < hogs.max(1) {
-        block.note(&lines[0], format!("incomplete: {found} of {} stressors have metrics", hogs.max(1)));
+        block.note(
+            &lines[0],
+            format!("incomplete: {found} of {} stressors have metrics", hogs.max(1)),
+        );
     }
     block.finish(at)
 }

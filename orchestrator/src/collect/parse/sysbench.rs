@@ -7,7 +7,8 @@ use super::pattern::{Pattern, group, value};
 use crate::collect::mail::Line;
 
 static HEAD: Pattern = Pattern::new(r"^\s*sysbench (?P<version>\d[\w.]*)");
-static OPTION: Pattern = Pattern::new(r"^\s*(?P<name>Number of threads|Prime numbers limit): (?P<value>\d+)\s*$");
+static OPTION: Pattern =
+    Pattern::new(r"^\s*(?P<name>Number of threads|Prime numbers limit): (?P<value>\d+)\s*$");
 static LINE: Pattern = Pattern::new(
     r"^\s*(?P<name>[A-Za-z0-9][\w /()-]*?):\s+(?P<value>\d[\d.]*)(?P<unit>s?)(?:\s*/\s*(?P<spread>\d[\d.]*))?(?:\s+\((?P<rate>\d[\d.]*) (?:per sec\.|MiB/sec)\))?\s*$",
 );

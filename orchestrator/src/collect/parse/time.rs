@@ -7,8 +7,9 @@ use super::number::number;
 use super::pattern::{Pattern, group, value};
 use crate::collect::mail::Line;
 
-static LINE: Pattern =
-    Pattern::new(r"^\s*(?P<name>real|user|sys)\s+(?:(?P<minutes>\d+)m)?(?P<seconds>\d+(?:\.\d+)?)s?\s*$");
+static LINE: Pattern = Pattern::new(
+    r"^\s*(?P<name>real|user|sys)\s+(?:(?P<minutes>\d+)m)?(?P<seconds>\d+(?:\.\d+)?)s?\s*$",
+);
 
 /// Whether its first line is there.
 pub fn starts(lines: &[Line<'_>]) -> bool {

@@ -9,12 +9,15 @@ use crate::collect::mail::Line;
 static RESULT: Pattern = Pattern::new(
     r"^\s*(?P<name>[A-Z][\w&. ()-]*?)\s{2,}(?P<value>\d[\d.]*) (?P<unit>lps|KBps|lpm|MWIPS)\s+\((?P<seconds>[\d.]+) s, (?P<samples>\d+)(?:\s+samples\))?",
 );
-static HEAD: Pattern = Pattern::new(r"^\s*System Benchmarks (?:Partial )?Index(?: Values)?\s+BASELINE\s+RESULT\s+INDEX");
+static HEAD: Pattern = Pattern::new(
+    r"^\s*System Benchmarks (?:Partial )?Index(?: Values)?\s+BASELINE\s+RESULT\s+INDEX",
+);
 static INDEX: Pattern = Pattern::new(
     r"^\s*(?P<name>[A-Z][\w&. ()-]*?)\s{2,}(?P<base>\d[\d.]*)\s+(?P<value>\d[\d.]*)\s+(?P<index>\d[\d.]*)\s*$",
 );
-static SCORE: Pattern =
-    Pattern::new(r"^\s*System Benchmarks Index Score(?: \(Partial Only\))?\s+(?P<value>\d[\d.]*)\s*$");
+static SCORE: Pattern = Pattern::new(
+    r"^\s*System Benchmarks Index Score(?: \(Partial Only\))?\s+(?P<value>\d[\d.]*)\s*$",
+);
 
 /// Whether results or the table begin in the first line.
 pub fn starts(lines: &[Line<'_>]) -> bool {
@@ -33,7 +36,12 @@ fn results(lines: &[Line<'_>]) -> Option<Block> {
     while let Some(line) = lines.get(used) {
         let Some(found) = RESULT.captures(&line.text) else { break };
         let number = value(line, found.name("value"))?;
-        block.rows.push(Row::result(group(&found, "name"), group(&found, "unit"), Better::Higher, number));
+        block.rows.push(Row::result(
+            group(&found, "name"),
+            group(&found, "unit"),
+            Better::Higher,
+            number,
+        ));
         let wrapped = lines.get(used + 1).is_some_and(|next| next.text.trim() == "samples)");
         used += if wrapped { 2 } else { 1 };
     }
@@ -53,12 +61,20 @@ fn table(lines: &[Line<'_>]) -> Option<Block> {
             let name = group(&found, "name");
             let computed = 10.0 * result.number / base.number;
             if (computed - index.number).abs() > index.step.mul_add(0.5, computed * 1e-3) {
-                block.note(line, format!("{name}: its index is {}, 10 x result / baseline {computed:.1}", index.number));
+                block.note(
+                    line,
+                    format!(
+                        "{name}: its index is {}, 10 x result / baseline {computed:.1}",
+                        index.number
+                    ),
+                );
             }
             let row = |what: &str, role, number| {
                 Row::result(&format!("{name} {what}"), "", Better::Higher, number).with(role)
             };
-            block.rows.extend([row("result", Role::Monitor, result), row("index", Role::Result, index)]);
+            block
+                .rows
+                .extend([row("result", Role::Monitor, result), row("index", Role::Result, index)]);
             indices.push(computed);
         } else if let Some(found) = SCORE.captures(&line.text) {
             let score = value(line, found.name("value"))?;

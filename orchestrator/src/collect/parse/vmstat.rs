@@ -71,7 +71,9 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
             samples.push(sample);
             heads.push(line);
             used += taken;
-        } else if let Some((again, taken)) = self::names(&lines[used..]).filter(|(n, _)| *n == names) {
+        } else if let Some((again, taken)) =
+            self::names(&lines[used..]).filter(|(n, _)| *n == names)
+        {
             debug_assert_eq!(again.len(), names.len());
             used += taken;
         } else if repeats_head(&lines[used..]) {
