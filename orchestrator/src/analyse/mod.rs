@@ -3,6 +3,7 @@
 mod align;
 pub mod annotate;
 mod chains;
+mod claims;
 mod comparison;
 mod decide;
 mod distribution;
@@ -25,6 +26,7 @@ mod warnings;
 
 pub use align::{Call, SharedChain, shared_chains};
 pub use chains::ChainSums;
+pub use claims::{Answer, ClaimAnswer, answer_claims};
 pub use comparison::{Comparison, SeriesName, Verdict};
 pub use distribution::DistributionSummary;
 pub use exact::{CountPair, ExactFinding, ExactWord};

@@ -40,6 +40,7 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
             })
             .collect(),
         exact: None,
+        claims: Vec::new(),
     };
     Plan {
         format: PLAN_FORMAT.into(),

@@ -46,6 +46,7 @@ fn experiment(from: &Experiment, seed: u64) -> PlannedExperiment {
         },
         blocks: schedule::blocks(seed, &from.name, from.sides.len(), pairs),
         exact: None,
+        claims: from.claims.clone(),
     };
     match from.terms.measure {
         Measure::Time => planned,

@@ -12,6 +12,7 @@ use crate::plan::Measure;
 use crate::text::escape;
 
 use super::Report;
+use super::claims::{ClaimJson, claims_json};
 
 /// The format of the JSON report.
 pub const REPORT_FORMAT: &str = "kduel-report/1";
@@ -33,6 +34,7 @@ pub fn json(report: &Report<'_>) -> String {
         comparisons: analysis.comparisons.iter().map(comparison).collect(),
         sides: analysis.sides.iter().map(|side| self::side(report, side)).collect(),
         distributions: analysis.distributions.iter().map(distribution).collect(),
+        claims: claims_json(report),
         warnings: analysis.warnings.iter().map(|warning| escape(warning)).collect(),
     };
     // Only maps with keys that are no strings could fail, and there are none.
@@ -58,6 +60,8 @@ struct Document<'a> {
     sides: Vec<SideJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     distributions: Vec<DistributionJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    claims: Vec<ClaimJson>,
     warnings: Vec<String>,
 }
 

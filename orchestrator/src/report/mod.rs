@@ -3,6 +3,7 @@
 mod annotate;
 mod chains;
 mod changelog;
+mod claims;
 mod csv;
 mod diffprofile;
 mod exact;

@@ -5,7 +5,7 @@ use crate::text::count;
 
 use super::page::{Look, Page, Span};
 use super::words::sentence;
-use super::{Report, exact, series, sides};
+use super::{Report, claims, exact, series, sides};
 
 /// The report for a terminal or a file, verdict first. Ends with a newline.
 pub fn text(report: &Report<'_>, look: Look) -> String {
@@ -14,6 +14,7 @@ pub fn text(report: &Report<'_>, look: Look) -> String {
         Measure::Time => verdicts(&mut page, report),
         Measure::Instructions => exact::verdicts(&mut page, report),
     }
+    claims::claims(&mut page, report);
     for experiment in &report.plan.experiments {
         page.blank();
         one_experiment(&mut page, report, experiment);
