@@ -1,16 +1,19 @@
 //! `kduel import`: the tables of other people's reports.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::talk::tell;
 use super::{CliError, report};
 use crate::collect::mail::{InputError, read};
-use crate::collect::parse::import;
+use crate::collect::parse::{Imported, import};
 use crate::exit_code;
 use crate::fault::{Failure, FailureClass};
-use crate::report::{reported_json, reported_text};
+use crate::report::{reported_json, reported_text, skeleton};
+use crate::text::escape;
 
 /// `kduel import`.
 #[derive(Debug, Args)]
@@ -37,6 +40,9 @@ pub struct ImportArgs {
     /// Print it for programs: kduel-import/1
     #[arg(long)]
     json: bool,
+    /// Write a document that would try it here, with the report's figures as claims
+    #[arg(long, value_name = "FILE")]
+    experiment: Option<PathBuf>,
     /// Show all rows of long tables
     #[arg(long)]
     all: bool,
@@ -55,7 +61,25 @@ pub fn run(args: &ImportArgs) -> Result<u8, CliError> {
         true => reported_json(&imported),
         false => reported_text(&imported, args.all),
     })?;
+    if let Some(path) = &args.experiment {
+        write_experiment(path, &imported, &args.file)?;
+    }
     Ok(if imported.tables.is_empty() { exit_code::NOTHING_SELECTED } else { exit_code::DONE })
+}
+
+/// A new file; what is there is never written over.
+fn write_experiment(path: &Path, imported: &Imported, source: &Path) -> Result<(), CliError> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let name = source.file_name().map_or("a report".into(), |name| name.to_string_lossy());
+    let name = imported.subject.clone().unwrap_or_else(|| escape(&name));
+    let text = skeleton(imported, &name, u32::try_from(cpus).unwrap_or(u32::MAX))
+        .map_err(|why| CliError::NothingSelected(format!("no experiment is written: {why}")))?;
+    let created = File::options().write(true).create_new(true).open(path);
+    created
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| Failure::host_io("write", path, &error))?;
+    tell(&format!("kduel: wrote {}: put the report's kernels into it", path.display()));
+    Ok(())
 }
 
 fn bytes(file: &Path) -> Result<Vec<u8>, InputError> {

@@ -23,6 +23,7 @@ mod profile;
 mod reported;
 mod series;
 mod sides;
+mod skeleton;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -43,6 +44,7 @@ pub use mail::{mail, regzbot};
 pub use page::Look;
 pub use profile::matter;
 pub use reported::{IMPORT_FORMAT, reported_json, reported_text};
+pub use skeleton::skeleton;
 pub use text::text;
 pub use trace::{TraceShape, trace};
 

@@ -25,8 +25,6 @@ mod skipped;
 mod stress_ng;
 mod sysbench;
 mod table;
-#[cfg(test)]
-mod tests;
 mod time;
 mod unixbench;
 mod vmstat;
