@@ -232,14 +232,18 @@ fn a_changed_digit_changes_the_result() {
             let line = lines[value.line - 1];
             let (start, end) = place(line, value.number)
                 .unwrap_or_else(|| panic!("{name}:{}: no {} in {line}", value.line, value.number));
-            let digit =
-                (start..end).rev().find(|at| line.as_bytes()[*at].is_ascii_digit()).unwrap();
-            let other = if &line[digit..=digit] == "7" { "3" } else { "7" };
-            let changed = format!("{}{other}{}", &line[..digit], &line[digit + 1..]);
-            let mut mutated = lines.clone();
-            mutated[value.line - 1] = &changed;
-            let after = import(mutated.join("\n").as_bytes());
-            assert_ne!(content(&after), content(&before), "{name}:{}: {changed}", value.line);
+            let digits = |at: &usize| line.as_bytes()[*at].is_ascii_digit();
+            // Further digits than a double holds are none.
+            let first = (start..end).find(digits).unwrap();
+            let last = (start..end.min(start + 12)).rfind(digits).unwrap();
+            for digit in [first, last] {
+                let other = if &line[digit..=digit] == "7" { "3" } else { "7" };
+                let changed = format!("{}{other}{}", &line[..digit], &line[digit + 1..]);
+                let mut mutated = lines.clone();
+                mutated[value.line - 1] = &changed;
+                let after = import(mutated.join("\n").as_bytes());
+                assert_ne!(content(&after), content(&before), "{name}:{}: {changed}", value.line);
+            }
         }
     }
 }
@@ -274,6 +278,8 @@ fn a_line_that_is_missing_is_noticed() {
         places.extend(before.tables.iter().map(|table| table.first));
         places.sort_unstable();
         places.dedup();
+        // The names of groups above the names of columns say nothing.
+        places.retain(|place| !lines[place - 1].starts_with("procs "));
         for place in places {
             let mut rest = lines.clone();
             rest.remove(place - 1);

@@ -5,7 +5,7 @@ use kduel_protocol::Better;
 use crate::analyse::{Cpus, Mapped, changes, map, prognosis, stand_ins};
 use crate::collect::parse::{Cell, Imported, Role, Row, Table};
 use crate::plan::Prognosis;
-use crate::text::count;
+use crate::text::{count, escape};
 
 /// Kernels that stand for those of the report until its own are written in.
 const STAND_INS: [&str; 4] =
@@ -237,5 +237,5 @@ fn quoted(text: &str) -> String {
 
 /// A text that ends with its line.
 fn comment(text: &str) -> String {
-    if text.is_empty() { "not named".to_owned() } else { text.replace(['\n', '\r'], " ") }
+    if text.is_empty() { "not named".to_owned() } else { escape(text) }
 }

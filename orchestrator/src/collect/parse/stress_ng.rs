@@ -9,7 +9,9 @@ use crate::collect::mail::Line;
 static LINE: Pattern = Pattern::new(
     r"^\s*stress-ng: (?:info|metrc|metric): +\[\d+\] +(?P<name>[a-z][\w-]*) +(?P<ops>\d+) +(?P<real>\d+\.\d+) +(?P<user>\d+\.\d+) +(?P<system>\d+\.\d+) +(?P<rate>\d+\.\d+) +(?P<cpu_rate>\d+\.\d+)",
 );
-static SETTING: Pattern = Pattern::new(r"stress-ng: \w+: +\[\d+\] +(?:setting to|defaulting to) ");
+static SETTING: Pattern = Pattern::new(
+    r"stress-ng: \w+: +\[\d+\] +(?:setting to|defaulting to) an? (?P<length>.+?) run per stressor",
+);
 static RUN: Pattern =
     Pattern::new(r"stress-ng: \w+: +\[\d+\] +dispatching hogs: (?P<hogs>.+?)\s*$");
 static HEAD: Pattern = Pattern::new(r"stress-ng: \w+: +\[\d+\] +stressor +bogo ops real time");
@@ -36,10 +38,13 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
         let line = wrapped(&lines[at..]);
         // The next run begins.
         let again = SETTING.is_in(&line.text) || RUN.is_in(&line.text);
-        if again && !block.parameters.is_empty() {
+        let name = if RUN.is_in(&line.text) { "hogs" } else { "run" };
+        if again && block.parameters.iter().any(|(known, _)| known == name) {
             break;
         }
-        if let Some(found) = RUN.captures(&line.text) {
+        if let Some(found) = SETTING.captures(&line.text) {
+            block.parameter("run", group(&found, "length"));
+        } else if let Some(found) = RUN.captures(&line.text) {
             block.parameter("hogs", group(&found, "hogs"));
         } else if let Some(found) = LINE.captures(&line.text) {
             rows(&mut block, &line, &found);
@@ -47,7 +52,8 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
         let joined = lines[at + 1..].iter().take_while(|next| next.number <= line.last()).count();
         at += 1 + joined;
     }
-    let hogs = block.parameters.first().map_or(0, |(_, hogs)| hogs.split(", ").count());
+    let hogs = block.parameters.iter().find(|(name, _)| name == "hogs");
+    let hogs = hogs.map_or(0, |(_, hogs)| hogs.split(", ").count());
     let found = block.rows.iter().filter(|row| row.metric.ends_with(" ops/s")).count();
     if found < hogs.max(1) {
         block.note(
