@@ -69,6 +69,7 @@ fn task_classes_quoted_twice() {
         [[83.1061, 83.5152, 83.1194], [90.9, 91.4333, 91.8667], [89.5333, 88.871, 89.2419]]
     );
     assert_eq!(table.rows[0].cells[1].values[0].line, 21);
+    assert_eq!(imported.context.machine.as_ref().unwrap().line, 9);
     tells(&imported, &["+9.8 % worse", "+7.2 % worse", "83.2469 (n=3)"]);
 }
 

@@ -72,6 +72,8 @@ enum Bench {
     Plugin,
     /// The table of how timed runs are decided, simulated, beside what it must come to
     Method,
+    /// How long a mailbox of 10 MB takes `kduel import`
+    Import,
 }
 
 fn main() -> ExitCode {
@@ -94,5 +96,6 @@ fn run(task: Task) -> Result<()> {
         Task::Bench { what: Bench::Boot, boots, .. } => bench::boot(boots),
         Task::Bench { what: Bench::Plugin, boots, .. } => bench::plugin(boots),
         Task::Bench { what: Bench::Method, campaigns, .. } => bench::method(campaigns),
+        Task::Bench { what: Bench::Import, .. } => bench::import(),
     }
 }

@@ -9,6 +9,12 @@ use crate::plan::{Claim, Measure, Plan};
 /// A claim that is off by more than this factor is not reproduced, though its direction may be.
 const SAME_SIZE: f64 = 2.0;
 
+/// A claim of less, as a logarithm, is one of no change.
+const NONE: f64 = 0.001;
+
+/// A change that is smaller than the claimed one by more than this factor is a trace of it.
+const TRACE: f64 = 10.0;
+
 /// What became of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -19,7 +25,7 @@ pub enum Answer {
     SameDirection,
     /// No change was found that could be told from none.
     NotSeen,
-    /// A change in the other direction.
+    /// A change in the other direction, or one where none was claimed.
     Opposite,
     /// Nothing here can be held against it.
     NotComparable,
@@ -143,48 +149,45 @@ fn cost(change: f64, better: Better) -> f64 {
 }
 
 fn judge(claimed: f64, seen: f64, found: &Comparison) -> Answer {
-    let changed = match found.exact.as_ref().and_then(|exact| exact.word) {
-        Some(word) => matches!(word, ExactWord::MoreInstructions | ExactWord::FewerInstructions),
-        None => matches!(found.verdict, Verdict::Regression | Verdict::Improvement),
-    };
-    let shown_equal = match found.exact.as_ref().and_then(|exact| exact.word) {
+    let word = found.exact.as_ref().and_then(|exact| exact.word);
+    let shown_equal = match word {
         Some(word) => matches!(word, ExactWord::Identical | ExactWord::Equivalent),
         None => found.verdict == Verdict::NoChange,
     };
-    // Less than what matters is as good as none.
-    let claims_none = claimed.abs() < found.margin.ln_1p();
+    let decided = match word {
+        Some(word) => matches!(word, ExactWord::MoreInstructions | ExactWord::FewerInstructions),
+        None => matches!(found.verdict, Verdict::Regression | Verdict::Improvement),
+    };
+    // A trace of what is claimed is told from none, and yet is not what is claimed.
+    let told = ends(found).is_some_and(|(low, high)| low > 0.0 || high < 0.0);
+    let changed = decided || told && seen.abs() * TRACE >= claimed.abs();
+    let claims_none = claimed.abs() < NONE;
     match changed {
         false if claims_none && shown_equal => Answer::Reproduced,
         false => Answer::NotSeen,
-        true if claimed * seen < 0.0 => Answer::Opposite,
-        true if claims_none => Answer::SameDirection,
-        true if is_within(claimed, found) => Answer::Reproduced,
+        true if claims_none || claimed * seen < 0.0 => Answer::Opposite,
         true => {
-            let ratio = seen / claimed;
-            let same = (1.0 / SAME_SIZE..=SAME_SIZE).contains(&ratio);
+            let within = ends(found).is_some_and(|(low, high)| (low..=high).contains(&claimed));
+            let same = within || (1.0 / SAME_SIZE..=SAME_SIZE).contains(&(seen / claimed));
             if same { Answer::Reproduced } else { Answer::SameDirection }
         }
     }
 }
 
-/// Whether what is claimed lies in the interval of what was found.
-fn is_within(claimed: f64, found: &Comparison) -> bool {
-    let ends = [found.low, found.high].map(|end| end.map(|end| cost(end, found.better)));
-    match ends {
-        [Some(one), Some(other)] => (one.min(other)..=one.max(other)).contains(&claimed),
-        _ => false,
-    }
+/// The interval of what was found, as costs.
+fn ends(found: &Comparison) -> Option<(f64, f64)> {
+    let (one, other) = (cost(found.low?, found.better), cost(found.high?, found.better));
+    Some((one.min(other), one.max(other)))
 }
 
-/// The smallest change that a comparison could have shown: the margin where equality was shown, else
-/// half of its interval.
+/// The smallest change that a comparison could have shown: half of its interval, or in exact runs the
+/// margin.
 fn visible(found: &Comparison) -> Option<f64> {
-    let exact = found.exact.as_ref().is_some_and(|exact| exact.word.is_some());
-    if exact || found.verdict == Verdict::NoChange {
-        return Some(found.margin);
+    match ends(found) {
+        Some((low, high)) => Some(((high - low) / 2.0).exp_m1()).filter(|size| size.is_finite()),
+        None if found.exact.is_some() => Some(found.margin),
+        None => None,
     }
-    Some((found.high?.ln_1p() - found.low?.ln_1p()).exp().sqrt() - 1.0)
-        .filter(|see| see.is_finite())
 }
 
 #[cfg(test)]
@@ -244,10 +247,14 @@ mod tests {
         assert_eq!(of(0.12, Verdict::Regression).0, Answer::Reproduced);
         assert_eq!(of(0.9, Verdict::Regression).0, Answer::SameDirection);
         assert_eq!(of(-0.2, Verdict::Improvement).0, Answer::Opposite);
-        assert_eq!(of(0.0, Verdict::NoChange), (Answer::NotSeen, Some(0.05)));
-        let (answer, could) = of(0.02, Verdict::Inconclusive);
-        assert_eq!(answer, Answer::NotSeen);
-        assert!((could.unwrap() - 0.0098).abs() < 1e-3, "{could:?}");
+        for (change, verdict) in [(0.0, Verdict::NoChange), (0.005, Verdict::Inconclusive)] {
+            let (answer, could) = of(change, verdict);
+            assert_eq!(answer, Answer::NotSeen);
+            assert!((could.unwrap() - 0.01).abs() < 1e-3, "{could:?}");
+        }
+        // Equality within the margin is none to within an interval that excludes it.
+        assert_eq!(of(0.04, Verdict::NoChange).0, Answer::SameDirection);
+        assert_eq!(of(-0.04, Verdict::NoChange).0, Answer::Opposite);
         assert_eq!(of(0.1, Verdict::Invalid).0, Answer::NotComparable);
         assert_eq!(of(0.1, Verdict::Fails).0, Answer::NotComparable);
     }
@@ -261,11 +268,11 @@ mod tests {
 
     #[test]
     fn a_claim_of_no_change_is_reproduced_by_equality_only() {
-        let small = claim(0.006, Better::Lower);
-        let of = |change, verdict| answered(&small, &[comparison(change, verdict)]).0;
+        let none = claim(0.0, Better::Lower);
+        let of = |change, verdict| answered(&none, &[comparison(change, verdict)]).0;
         assert_eq!(of(0.0, Verdict::NoChange), Answer::Reproduced);
         assert_eq!(of(0.0, Verdict::Inconclusive), Answer::NotSeen);
-        assert_eq!(of(0.3, Verdict::Regression), Answer::SameDirection);
+        assert_eq!(of(0.3, Verdict::Regression), Answer::Opposite);
         assert_eq!(of(-0.3, Verdict::Improvement), Answer::Opposite);
     }
 

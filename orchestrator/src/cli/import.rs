@@ -18,13 +18,14 @@ use crate::text::escape;
 /// `kduel import`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Reads mails, mailboxes and plain files, quoted, encoded or wrapped as mailers do it, up to 64 MiB. Knows
-lmbench, perf stat (for people, -x, and -j), perf bench, vmstat, kernbench, hackbench, readprofile and
-diffprofile, MMTests, the %stddev tables of the kernel test robot, UnixBench, schbench, stress-ng, fio
-and hyperfine (JSON), sysbench, KTAP and the shell's time. Outputs of one program are the sides of one
-table, each named by the line above it, the first is the base. Every number keeps its line; what is in
-no table is told by lines, and where a report's own percentages are not what its figures give, that is
-marked. Nothing is sent anywhere.
+Reads mails, mailboxes and plain files, quoted, encoded or wrapped as mailers do it, up to
+64 MiB. Knows lmbench, perf stat (for people, -x, and -j), perf bench, vmstat, kernbench,
+hackbench, readprofile and diffprofile, MMTests, the %stddev tables of the kernel test
+robot, UnixBench, schbench, stress-ng, fio and hyperfine (JSON), sysbench, KTAP and the
+shell's time. Outputs of one program are the sides of one table, each named by the line
+above it, the first is the base. Every number keeps its line; what is in no table is told by
+lines, and where a report's own percentages are not what its figures give, that is marked.
+Nothing is sent anywhere.
 
 Examples:
   kduel import report.mbox

@@ -43,8 +43,10 @@ impl Context {
         }
         if self.machine.is_none() && line.text.bytes().any(|byte| byte.is_ascii_alphabetic()) {
             let wrapped = || {
-                let text = format!("{} {}", line.text.trim_end(), next?.text.trim_start());
-                if text.len() <= 500 { cpus(&text) } else { None }
+                // What stands in the next line alone is found there.
+                let next =
+                    next.filter(|next| next.text.len() <= 500 && cpus(&next.text).is_none())?;
+                cpus(&format!("{} {}", line.text.trim_end(), next.text.trim_start()))
             };
             let cpus = cpus(&line.text).or_else(wrapped);
             self.machine = cpus.map(|cpus| Machine { cpus, line: line.number });
