@@ -139,6 +139,14 @@ fn perf_stat_quoted_printable() {
 }
 
 #[test]
+fn every_fixture_reads_as_it_did() {
+    for (name, bytes) in fixtures() {
+        let file = name.rsplit('/').next().unwrap().replace('.', "-");
+        insta::assert_snapshot!(file, reported_text(&import(&bytes), true));
+    }
+}
+
+#[test]
 fn percentages_that_the_figures_do_not_give_are_marked() {
     let marked = |from: &str, to: &str, name: &str| {
         let text = String::from_utf8(fixture(name)).unwrap();

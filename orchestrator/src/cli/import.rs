@@ -71,7 +71,7 @@ pub fn run(args: &ImportArgs) -> Result<u8, CliError> {
 /// A new file; what is there is never written over.
 fn write_experiment(path: &Path, imported: &Imported, source: &Path) -> Result<(), CliError> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let name = source.file_name().map_or("a report".into(), |name| name.to_string_lossy());
+    let name = source.file_name().map_or_else(|| "a report".into(), |name| name.to_string_lossy());
     let name = imported.subject.clone().unwrap_or_else(|| escape(&name));
     let text = skeleton(imported, &name, u32::try_from(cpus).unwrap_or(u32::MAX))
         .map_err(|why| CliError::NothingSelected(format!("no experiment is written: {why}")))?;
