@@ -321,6 +321,7 @@ fn long_lines_and_odd_bytes_are_survived() {
     all_of("1 ".repeat(500_000).as_bytes());
     all_of("KTAP version 1\n".repeat(10_000).as_bytes());
     all_of("procs memory\n r b\n".repeat(10_000).as_bytes());
+    all_of("12 function\n".repeat(50_000).as_bytes());
     all_of("commit:\n".repeat(10_000).as_bytes());
     all_of(
         "Content-Type: multipart/mixed; boundary=a\nSubject: x\nFrom: y\n\n--a\n"

@@ -20,8 +20,9 @@ pub fn starts(lines: &[Line<'_>]) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+')) && LINE.is_in(text)
 }
 
-/// Reads a profile.
-pub fn read(lines: &[Line<'_>]) -> Option<Block> {
+/// Reads a profile. None of one: how many lines look like one and are none, since there may be so many
+/// that they must not be looked at again for each.
+pub fn read(lines: &[Line<'_>]) -> Result<Block, usize> {
     let mut rows = Vec::new();
     let (mut changes, mut loads) = (0, 0);
     for line in lines {
@@ -37,7 +38,7 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
     let total = rows.iter().find(|(name, ..)| name == TOTAL).map(|(_, ticks, _)| *ticks);
     let negative = rows.iter().any(|(_, ticks, _)| ticks.number < 0.0);
     if used < FEWEST || !(raw || negative || total.is_some()) {
-        return None;
+        return Err(used);
     }
     let format = if raw { Format::Readprofile } else { Format::Diffprofile };
     let mut block = Block::new(format);
@@ -52,7 +53,7 @@ pub fn read(lines: &[Line<'_>]) -> Option<Block> {
         block.note(&lines[0], "percentages of unknown ticks cannot be checked");
     }
     block.rows = rows.into_iter().map(|(name, ticks, change)| row(name, ticks, change)).collect();
-    block.finish(used)
+    block.finish(used).ok_or(used)
 }
 
 fn summed(sum: f64, total: Option<Value>) -> String {

@@ -15,10 +15,10 @@ static IDS: Pattern =
 static RULER: Pattern = Pattern::new(r"^\s*-{7,}(?:\s+-{7,})+\s*$");
 static LEGEND: Pattern = Pattern::new(r"^\s*(?:%stddev\b.*|[\s|\\/]+)$");
 static ROW: Pattern = Pattern::new(
-    r"^\s*(?P<base>-?\d[\d.]*(?:e[-+]?\d+)?)(?:\s*(?:±|\+-|\+/-|[^\x00-\x7f]{1,3})\s*(?P<spread>\d+)\s?%)?(?P<rest>(?:\s+[-+]\d[\d.]*%?\s+-?\d[\d.]*(?:e[-+]?\d+)?(?:\s*(?:±|\+-|\+/-|[^\x00-\x7f]{1,3})\s*\d+\s?%)?)+)\s+(?P<metric>[A-Za-z]\S*)\s*$",
+    r"^\s*(?P<base>-?\d[\d.]*(?:e[-+]?\d+)?)(?:\s*(?:±|\+-|\+/-|\?|[^\x00-\x7f]{1,3})\s*(?P<spread>\d+)\s?%)?(?P<rest>(?:\s+[-+]\d[\d.]*%?\s+-?\d[\d.]*(?:e[-+]?\d+)?(?:\s*(?:±|\+-|\+/-|\?|[^\x00-\x7f]{1,3})\s*\d+\s?%)?)+)\s+(?P<metric>[A-Za-z]\S*)\s*$",
 );
 static PAIR: Pattern = Pattern::new(
-    r"(?P<change>[-+]\d[\d.]*)(?P<sign>%?)\s+(?P<value>-?\d[\d.]*(?:e[-+]?\d+)?)(?:\s*(?:±|\+-|\+/-|[^\x00-\x7f]{1,3})\s*(?P<spread>\d+)\s?%)?",
+    r"(?P<change>[-+]\d[\d.]*)(?P<sign>%?)\s+(?P<value>-?\d[\d.]*(?:e[-+]?\d+)?)(?:\s*(?:±|\+-|\+/-|\?|[^\x00-\x7f]{1,3})\s*(?P<spread>\d+)\s?%)?",
 );
 
 /// Metrics of these are watched beside the benchmark.
@@ -176,4 +176,35 @@ fn row(line: &Line<'_>, columns: usize) -> Option<Row> {
     let unit = if points { "%" } else { "" }.to_owned();
     let better = (role == Role::Result).then_some(better);
     (cells.len() == columns).then_some(Row { metric, unit, better, role, cells })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deviations_are_read_however_a_mailer_mangled_their_sign() {
+        for sign in ["±", "+-", "+/-", "?", "Â±", "\u{fffd}"] {
+            let text =
+                format!("     45000 {sign}  8%     +44.6%      65070 {sign} 9%  a.throughput");
+            let row = row(&Line::new(1, text), 2).unwrap();
+            assert_eq!(
+                [row.cells[0].spread, row.cells[1].spread],
+                [Some(8.0), Some(9.0)],
+                "{sign}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_metric_on_the_next_line_belongs_to_the_row() {
+        let lines =
+            ["aaaaaaa bbbbbbb", "------- --------", " 1.0 +5.0% 1.05", "   a.ops", " 2 +1.0 3 b.c"];
+        let lines: Vec<Line<'_>> =
+            lines.into_iter().enumerate().map(|(index, text)| Line::new(index + 1, text)).collect();
+        let block = read(&lines[1..]).unwrap();
+        let metrics: Vec<&str> = block.rows.iter().map(|row| row.metric.as_str()).collect();
+        assert_eq!(metrics, ["a.ops", "b.c"]);
+        assert_eq!(block.used, 4);
+    }
 }

@@ -9,21 +9,25 @@ use crate::collect::mail::Line;
 struct Parser {
     /// Whether one begins in the first of these lines; there is at least one.
     starts: fn(&[Line<'_>]) -> bool,
-    /// Reads the one that begins there. None: it was none after all.
-    read: fn(&[Line<'_>]) -> Option<Block>,
+    /// Reads the one that begins there. Error: it was none after all, and none begins in the given number
+    /// of lines from there on.
+    read: fn(&[Line<'_>]) -> Result<Block, usize>,
 }
 
 macro_rules! parsers {
     ($($module:ident),* $(,)?) => {
-        &[$(Parser { starts: $module::starts, read: $module::read }),*]
+        [$(Parser { starts: $module::starts, read: |lines| $module::read(lines).ok_or(1) }),*]
     };
 }
 
 /// What is surest to be told comes first.
-const PARSERS: &[Parser] = parsers![
+static PARSERS: [Parser; 17] = parsers![
     perf_stat, perf_bench, hackbench, vmstat, kernbench, ktap, stress_ng, sysbench, schbench,
-    unixbench, robot, mmtests, lmbench, time, perf_lines, hyperfine, fio, profile,
+    unixbench, robot, mmtests, lmbench, time, perf_lines, hyperfine, fio,
 ];
+
+/// Comes last: any number with a word behind it may be of a profile.
+static PROFILE: Parser = Parser { starts: profile::starts, read: profile::read };
 
 /// A table is looked at this far, in lines; more follows from a broken text only.
 const LONGEST: usize = 100_000;
@@ -39,11 +43,21 @@ pub struct Place {
 /// Finds every table in lines that stood together.
 pub fn scan(lines: &[Line<'_>]) -> Vec<Place> {
     let mut found = Vec::new();
-    let mut at = 0;
+    let (mut at, mut no_profile_before) = (0, 0);
     while at < lines.len() {
         let rest = &lines[at..lines.len().min(at + LONGEST)];
-        let read = |parser: &Parser| if (parser.starts)(rest) { (parser.read)(rest) } else { None };
-        let block = if rest[0].is_blank() { None } else { PARSERS.iter().find_map(read) };
+        let read =
+            |parser: &Parser| if (parser.starts)(rest) { (parser.read)(rest) } else { Err(1) };
+        let mut block = None;
+        if !rest[0].is_blank() {
+            block = PARSERS.iter().find_map(|parser| read(parser).ok());
+            if block.is_none() && at >= no_profile_before {
+                match read(&PROFILE) {
+                    Ok(profile) => block = Some(profile),
+                    Err(lines) => no_profile_before = at + lines,
+                }
+            }
+        }
         match block {
             Some(block) => {
                 let used = block.used.max(1);
