@@ -1,5 +1,7 @@
 //! Reports of others: their figures to the last digit, and that no figure or line is lost unnoticed.
 
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

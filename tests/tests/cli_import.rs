@@ -40,7 +40,7 @@ fn what_is_no_report_is_told() {
     sandbox.says(&["import", "absent"]).ends_with(69).tells(&["failed to read absent"]);
     let long = fs::File::create(sandbox.work().join("long")).expect("a file");
     long.set_len(200 << 20).expect("a long file");
-    sandbox.says(&["import", "long"]).ends_with(2).tells(&["longer than 64 MiB"]);
+    sandbox.says(&["import", "long"]).ends_with(2).tells(&["longer than 32 MiB"]);
 }
 
 #[test]

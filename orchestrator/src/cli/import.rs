@@ -19,7 +19,7 @@ use crate::text::escape;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Reads mails, mailboxes and plain files, quoted, encoded or wrapped as mailers do it, up to
-64 MiB. Knows lmbench, perf stat (for people, -x, and -j), perf bench, vmstat, kernbench,
+32 MiB. Knows lmbench, perf stat (for people, -x, and -j), perf bench, vmstat, kernbench,
 hackbench, readprofile and diffprofile, MMTests, the %stddev tables of the kernel test
 robot, UnixBench, schbench, stress-ng, fio and hyperfine (JSON), sysbench, KTAP and the
 shell's time. Outputs of one program are the sides of one table, each named by the line

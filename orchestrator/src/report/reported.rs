@@ -12,6 +12,9 @@ pub const IMPORT_FORMAT: &str = "kduel-import/1";
 /// Rows of a table that are shown unless all are wanted.
 const MOST_ROWS: usize = 60;
 
+/// Notes of a table that are told unless all are wanted.
+const MOST_NOTES: usize = 40;
+
 /// Ranges of lines that are told.
 const MOST_RANGES: usize = 20;
 
@@ -107,11 +110,14 @@ fn one_table(table: &Table, all: bool) -> String {
     if shown < table.rows.len() {
         out += &format!("  {} more rows; --all shows them\n", table.rows.len() - shown);
     }
-    for line in disagreements(table) {
-        out += &format!("  {line}\n");
+    let notes = table.notes.iter().map(|note| format!("line {}: {}", note.line, note.text));
+    let notes: Vec<String> = disagreements(table).into_iter().chain(notes).collect();
+    let told = if all { notes.len() } else { notes.len().min(MOST_NOTES) };
+    for note in &notes[..told] {
+        out += &format!("  {note}\n");
     }
-    for note in &table.notes {
-        out += &format!("  line {}: {}\n", note.line, note.text);
+    if told < notes.len() {
+        out += &format!("  {} more notes; --all shows them\n", notes.len() - told);
     }
     if !table.repeated.is_empty() {
         let places: Vec<String> = table.repeated.iter().map(ToString::to_string).collect();

@@ -1,10 +1,10 @@
 use std::io::Read;
 
 /// The longest input that is read, in bytes.
-pub const MAX_BYTES: usize = 64 << 20;
+pub const MAX_BYTES: usize = 32 << 20;
 
 /// The most lines of an input.
-pub const MAX_LINES: usize = 2_000_000;
+pub const MAX_LINES: usize = 1_000_000;
 
 /// Of the input, this much is looked at to tell text from what is none.
 const HEAD: usize = 8192;
