@@ -77,6 +77,8 @@ enum Bench {
     Analysis,
     /// The table of how timed runs are decided, simulated, beside what it must come to
     Method,
+    /// How long a mailbox of 10 MB takes `kduel import`
+    Import,
 }
 
 fn main() -> ExitCode {
@@ -100,5 +102,6 @@ fn run(task: Task) -> Result<()> {
         Task::Bench { what: Bench::Plugin, boots, .. } => bench::plugin(boots),
         Task::Bench { what: Bench::Analysis, samples, .. } => bench::analysis(samples),
         Task::Bench { what: Bench::Method, campaigns, .. } => bench::method(campaigns),
+        Task::Bench { what: Bench::Import, .. } => bench::import(),
     }
 }

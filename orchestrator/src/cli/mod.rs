@@ -9,6 +9,7 @@ mod compare;
 mod doctor;
 mod error;
 mod export;
+mod import;
 mod kernels;
 mod logging;
 mod page;
@@ -93,6 +94,8 @@ enum Command {
     Verify(verify::VerifyArgs),
     /// Add one more side to a stored exact run.
     Add(add::AddArgs),
+    /// Read the tables of a report mail, compute its changes anew, write an experiment.
+    Import(import::ImportArgs),
     /// Boot one guest of a side and log in.
     Shell(shell::ShellArgs),
     /// Print the JSON schema of what kduel writes.
@@ -159,6 +162,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError>
         Command::Trace(args) => trace::run(&args, environment),
         Command::Verify(args) => verify::run(&args, environment),
         Command::Add(args) => add::run(&args, environment),
+        Command::Import(args) => import::run(&args),
         Command::Shell(args) => shell::run(&args, environment),
         Command::Schema { of: Schema::Report } => {
             report::emit(crate::report::REPORT_SCHEMA)?;

@@ -9,6 +9,8 @@ mod info;
 mod journal;
 mod known;
 mod list;
+pub mod mail;
+pub mod parse;
 mod profile;
 mod record;
 mod reference;

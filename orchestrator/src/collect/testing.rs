@@ -43,6 +43,7 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
         margin: crate::plan::MarginTerms::default(),
         calibrated: Vec::new(),
         exact: None,
+        claims: Vec::new(),
     };
     Plan {
         format: PLAN_FORMAT.into(),

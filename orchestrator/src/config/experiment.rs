@@ -1,6 +1,7 @@
 use kduel_protocol::{Monitor, Topology};
 
 use super::check::Check;
+use super::claims;
 use super::diagnostic::Diagnostic;
 use super::exact;
 use super::kernels::NamedKernel;
@@ -9,7 +10,7 @@ use super::sides;
 use super::topologies::{self, NamedTopology, parse_cpu_list};
 use super::workloads::{self, WorkloadUse};
 use crate::plan::topology::DEFAULT_TOPOLOGY;
-use crate::plan::{MARGIN_HELP, MarginTerms, Measure, PlannedSide, Statistic, parse_margin};
+use crate::plan::{Claim, MARGIN_HELP, MarginTerms, Measure, PlannedSide, Statistic, parse_margin};
 
 /// One experiment, checked and with everything filled in.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub struct Experiment {
     pub workloads: Vec<WorkloadUse>,
     /// What is read beside the samples.
     pub monitors: Vec<Monitor>,
+    /// What a report says of the sides.
+    pub claims: Vec<Claim>,
     /// How the experiment is carried out.
     pub terms: Terms,
 }
@@ -126,7 +129,7 @@ pub struct Named {
     pub deferred: Vec<Diagnostic>,
 }
 
-const OWN_KEYS: &[&str] = &["sides", "topology", "workloads"];
+const OWN_KEYS: &[&str] = &["sides", "topology", "workloads", "claims"];
 
 /// Keys of [`Terms`], which `matrix:` takes too.
 pub const TERM_KEYS: &[&str] = &[
@@ -208,6 +211,10 @@ fn body(
         }
     };
     let monitors = monitors(check, &entry.value);
+    let claims = match entry.value.get("claims") {
+        Some(node) => claims::read(check, node, &sides, &workloads),
+        None => Vec::new(),
+    };
     let topology = topology?;
     fits(check, &workloads, &topology);
     exact::can_say(check, &workloads, &terms);
@@ -218,6 +225,7 @@ fn body(
         topology_name: topology_name.to_owned(),
         workloads,
         monitors,
+        claims,
         terms,
     })
 }

@@ -96,6 +96,7 @@ impl Axes {
                     topology_name: name.clone(),
                     workloads,
                     monitors: Vec::new(),
+                    claims: Vec::new(),
                     terms: terms.clone(),
                 });
             }

@@ -6,6 +6,7 @@
 
 mod adhoc;
 mod check;
+mod claims;
 mod command;
 mod diagnostic;
 mod document;

@@ -1,6 +1,7 @@
 //! What a run will do, decided before it starts: blocks, trials, order, seeds. Touches nothing.
 
 mod build;
+mod claim;
 pub mod cost;
 mod exact;
 mod margin;
@@ -10,6 +11,7 @@ mod schedule;
 pub mod topology;
 
 pub use build::{DEFAULT_PAIRS, QUICK_PAIRS, build};
+pub use claim::{Claim, Prognosis};
 pub use exact::{FIRST_SEED, exact_metric, machine_of};
 pub use margin::{CalibratedSeries, MARGIN_HELP, MarginTerms, parse_margin};
 pub use matrix::{series_label, shown};
@@ -125,6 +127,9 @@ pub struct PlannedExperiment {
     /// What only exact runs have.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exact: Option<ExactTerms>,
+    /// What a report says of the sides.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub claims: Vec<Claim>,
 }
 
 /// How the guests of an exact run are made; all but `chains` is part of what identifies them.

@@ -12,6 +12,7 @@ use crate::plan::Measure;
 use crate::text::escape;
 
 use super::Report;
+use super::claims::{ClaimJson, claims_json};
 
 /// The format of the JSON report.
 pub const REPORT_FORMAT: &str = "kduel-report/1";
@@ -38,6 +39,7 @@ pub fn json(report: &Report<'_>) -> String {
         sides: analysis.sides.iter().map(|side| self::side(report, side)).collect(),
         geometric_means: geometric_lines(&analysis.comparisons).iter().map(geometric).collect(),
         distributions: analysis.distributions.iter().map(distribution).collect(),
+        claims: claims_json(report),
         warnings: analysis.warnings.iter().map(|warning| escape(warning)).collect(),
     };
     // Only maps with keys that are no strings could fail, and there are none.
@@ -68,6 +70,8 @@ struct Document<'a> {
     geometric_means: Vec<GeometricJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     distributions: Vec<DistributionJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    claims: Vec<ClaimJson>,
     warnings: Vec<String>,
 }
 

@@ -3,6 +3,7 @@
 mod annotate;
 mod chains;
 mod changelog;
+mod claims;
 mod csv;
 mod diffprofile;
 mod exact;
@@ -21,8 +22,10 @@ mod page;
 mod plain;
 mod processor;
 mod profile;
+mod reported;
 mod series;
 mod sides;
+mod skeleton;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -43,6 +46,8 @@ pub use ktap::ktap;
 pub use mail::{mail, regzbot};
 pub use page::Look;
 pub use profile::matter;
+pub use reported::{IMPORT_FORMAT, reported_json, reported_text};
+pub use skeleton::skeleton;
 pub use text::text;
 pub use trace::{TraceShape, trace};
 

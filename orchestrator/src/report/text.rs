@@ -5,7 +5,7 @@ use crate::text::count;
 
 use super::page::{Look, Page, Span};
 use super::words::sentence;
-use super::{Report, exact, geometric, series, sides};
+use super::{Report, claims, exact, geometric, series, sides};
 
 /// The report for a terminal or a file, verdict first. Ends with a newline.
 pub fn text(report: &Report<'_>, look: Look) -> String {
@@ -17,6 +17,7 @@ pub fn text(report: &Report<'_>, look: Look) -> String {
     for line in geometric::lines(report) {
         page.paragraph("  ", [line.into()]);
     }
+    claims::claims(&mut page, report);
     for experiment in &report.plan.experiments {
         page.blank();
         one_experiment(&mut page, report, experiment);

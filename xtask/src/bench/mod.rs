@@ -85,6 +85,14 @@ pub fn analysis(samples: usize) -> Result<()> {
     example(&["measure", run.trim()]).run()
 }
 
+/// Imports a mailbox of 10 MB. An error if it takes too long.
+pub fn import() -> Result<()> {
+    Tool::cargo()
+        .args(["run", "--quiet", "--release", "--package", "kduel", "--example", "import"])
+        .in_folder(&workspace::root())
+        .run()
+}
+
 #[expect(clippy::print_stdout, reason = "this is the result")]
 fn show(ours: &Summary, theirs: &Summary) {
     println!("two vCPUs, Debian 6.1, emulated; seconds    boots     min  median     max");
