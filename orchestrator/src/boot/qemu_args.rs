@@ -134,7 +134,8 @@ pub fn command_line(
         add(name, &value);
     }
     add("cpu", &cpu(spec));
-    for (name, value) in topology(&spec.topology) {
+    let bound = spec.placement.as_ref().map_or(&[][..], |placement| &placement.memory);
+    for (name, value) in bound_memory(topology(&spec.topology), &spec.topology, bound) {
         add(name, &value);
     }
     add("add-fd", &format!("fd={},set=2", fds.console));
@@ -208,6 +209,29 @@ pub(super) fn topology(topology: &Topology) -> Vec<(&'static str, String)> {
     args
 }
 
+/// The same with the memory of each node on the host node that it is placed on.
+fn bound_memory(
+    mut args: Vec<(&'static str, String)>,
+    topology: &Topology,
+    nodes: &[Option<u32>],
+) -> Vec<(&'static str, String)> {
+    let policy = |node: u32| format!(",host-nodes={node},policy=bind,prealloc=on");
+    if let ([Some(node)], true) = (nodes, topology.nodes.is_empty()) {
+        let backend = format!("memory-backend-ram,id=ram,size={}M", topology.memory_mib);
+        args.push(("object", backend + &policy(*node)));
+        args.push(("machine", "memory-backend=ram".to_owned()));
+        return args;
+    }
+    for (id, node) in nodes.iter().enumerate() {
+        let start = format!("memory-backend-ram,id=ram{id},");
+        let backend = args.iter_mut().find(|(_, value)| value.starts_with(&start));
+        if let (Some(node), Some((_, value))) = (node, backend) {
+            value.push_str(&policy(*node));
+        }
+    }
+    args
+}
+
 /// A value within one of QEMU's comma-separated lists.
 pub(super) fn escaped(value: &str) -> String {
     value.replace(',', ",,")
@@ -241,6 +265,7 @@ mod tests {
                 client_public_line: String::new(),
             },
             deadlines: Deadlines::of(accel),
+            placement: None,
         }
     }
 
@@ -304,6 +329,34 @@ mod tests {
         assert!(
             shown(&spec(Accel::Tcg, plain(4, 2))).contains("-cpu max,vendor=GenuineIntel,-erms\n")
         );
+    }
+
+    #[test]
+    fn memory_is_bound_to_the_nodes_that_it_is_placed_on() {
+        let bound = |name: &str, memory: Vec<Option<u32>>| {
+            let topology = crate::plan::topology::named(name).unwrap();
+            let placement = crate::plan::Placement { memory, ..Default::default() };
+            let spec = GuestSpec { placement: Some(placement), ..spec(Accel::Kvm, topology) };
+            let lines = shown(&spec);
+            let is_memory = |line: &&str| line.contains("memory-backend");
+            lines.lines().filter(is_memory).collect::<Vec<_>>().join("\n")
+        };
+        let policy = "policy=bind,prealloc=on";
+        assert_eq!(
+            bound("2s1c", vec![Some(1), None]),
+            format!(
+                "-object memory-backend-ram,id=ram0,size=512M,host-nodes=1,{policy}\n\
+                 -object memory-backend-ram,id=ram1,size=512M"
+            )
+        );
+        assert_eq!(
+            bound("1s1c", vec![Some(0)]),
+            format!(
+                "-object memory-backend-ram,id=ram,size=512M,host-nodes=0,{policy}\n\
+                 -machine memory-backend=ram"
+            )
+        );
+        assert_eq!(bound("1s1c", Vec::new()), "");
     }
 
     #[test]

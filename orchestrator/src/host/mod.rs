@@ -3,9 +3,11 @@
 pub mod accel;
 pub mod apt;
 pub mod inventory;
+pub mod lock;
 pub mod noise;
 pub mod qemu;
 pub mod tool;
+pub mod topology;
 
 pub use accel::{AccelReport, KvmState};
 pub use qemu::{Qemu, Version};
