@@ -77,6 +77,11 @@ fn start(
 ) -> Result<Prepared, CliError> {
     let (loaded, mut plan) = planned(args, environment)?;
     check_console(options, &plan)?;
+    if args.backend.is_none() {
+        let host = placement::this_host(environment);
+        placement::place_guests(&mut plan, &host, args.overcommit)?;
+        host.limits.iter().for_each(|limit| watcher.say(limit));
+    }
     for experiment in &mut plan.experiments {
         pin_files(&mut experiment.files)?;
     }
@@ -90,9 +95,6 @@ fn start(
     if matches!(rig.backend, Backend::Qemu(_)) && !options.anyway {
         let command: Vec<String> = std::env::args().collect();
         refuse_blind(&plan, rig.accel, &command)?;
-    }
-    if matches!(rig.backend, Backend::Qemu(_)) {
-        placement::place_guests(&mut plan, &placement::this_host(environment), args.overcommit)?;
     }
     if let Some(path) = loaded.save()? {
         watcher.say(&format!("wrote {}", path.display()));
