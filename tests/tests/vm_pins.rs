@@ -1,7 +1,7 @@
 //! Guests whose threads are where they were placed, from before their first instruction to their end,
 //! and runs that do not measure on the CPUs of one another.
 
-#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::fs;
 use std::path::PathBuf;
