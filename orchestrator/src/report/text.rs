@@ -4,7 +4,7 @@ use crate::plan::{Measure, PlannedExperiment};
 use crate::text::count;
 
 use super::page::{Look, Page, Span};
-use super::words::sentence;
+use super::words::short;
 use super::{Report, claims, exact, geometric, series, sides};
 
 /// The report for a terminal or a file, verdict first. Ends with a newline.
@@ -66,7 +66,7 @@ fn verdicts(page: &mut Page, report: &Report<'_>) {
             page.line(&format!("  {name}"));
             lead = "      ".to_owned();
         }
-        page.paragraph(&lead, sentence(comparison, mark(report)));
+        page.paragraph(&lead, short(comparison, mark(report)));
     }
 }
 
