@@ -1,4 +1,4 @@
-use kduel_protocol::{Better, KnobReading};
+use kduel_protocol::{Better, CacheFacts, DomainFacts, KnobReading, Topology};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::analyse::{
 };
 use crate::boot::Accel;
 use crate::fault::Fault;
-use crate::plan::Measure;
+use crate::plan::{Measure, PlannedExperiment};
 use crate::text::escape;
 
 use super::Report;
@@ -32,6 +32,7 @@ pub fn json(report: &Report<'_>) -> String {
         basis: &analysis.basis,
         comparisons: analysis.comparisons.iter().map(comparison).collect(),
         sides: analysis.sides.iter().map(|side| self::side(report, side)).collect(),
+        experiments: report.plan.experiments.iter().map(experiment).collect(),
         distributions: analysis.distributions.iter().map(distribution).collect(),
         warnings: analysis.warnings.iter().map(|warning| escape(warning)).collect(),
     };
@@ -56,6 +57,7 @@ struct Document<'a> {
     basis: &'a str,
     comparisons: Vec<ComparisonJson>,
     sides: Vec<SideJson>,
+    experiments: Vec<ExperimentJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     distributions: Vec<DistributionJson>,
     warnings: Vec<String>,
@@ -165,6 +167,23 @@ fn comparison(found: &Comparison) -> ComparisonJson {
     }
 }
 
+/// What was asked for.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct ExperimentJson {
+    name: String,
+    topology_name: String,
+    topology: Topology,
+}
+
+fn experiment(experiment: &PlannedExperiment) -> ExperimentJson {
+    ExperimentJson {
+        name: escape(&experiment.name),
+        topology_name: escape(&experiment.topology_name),
+        topology: experiment.topology.clone(),
+    }
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct SideJson {
@@ -181,6 +200,11 @@ struct SideJson {
     completed: usize,
     ready_ms: Option<f64>,
     failures: Vec<FailureJson>,
+    /// What the guest's kernel told.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    caches: Vec<CacheFacts>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    scheduler_domains: Vec<DomainFacts>,
     /// In exact runs, one per CPU model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     guests: Vec<GuestJson>,
@@ -236,8 +260,22 @@ fn side(report: &Report<'_>, side: &SideSummary) -> SideJson {
         completed: side.completed,
         ready_ms: side.ready_ms,
         failures: side.failures.iter().map(failure).collect(),
+        caches: facts.map(|facts| facts.caches.iter().map(cache).collect()).unwrap_or_default(),
+        scheduler_domains: facts
+            .map(|facts| facts.domains.iter().map(domain).collect())
+            .unwrap_or_default(),
         guests: side.exact.iter().map(guest).collect(),
     }
+}
+
+fn cache(cache: &CacheFacts) -> CacheFacts {
+    let shared = cache.shared.iter().map(|cpus| escape(cpus)).collect();
+    CacheFacts { kind: escape(&cache.kind), shared, ..cache.clone() }
+}
+
+fn domain(domain: &DomainFacts) -> DomainFacts {
+    let spans = domain.spans.iter().map(|cpus| escape(cpus)).collect();
+    DomainFacts { name: domain.name.as_deref().map(escape), spans, ..domain.clone() }
 }
 
 fn knob(reading: &KnobReading) -> KnobReading {

@@ -4,8 +4,7 @@ use super::super::markup::{safe, spans};
 use super::super::page::Span;
 use super::super::{Report, exact, profile, sides, text, words};
 use crate::analyse::{Comparison, SideSummary};
-use crate::plan::{Measure, PlannedExperiment};
-use crate::text::count;
+use crate::plan::{Measure, PlannedExperiment, shape};
 
 /// The worst verdict, and a sentence for each comparison.
 pub(super) fn verdict(report: &Report<'_>, headline: Vec<Span>) -> String {
@@ -64,13 +63,11 @@ pub(super) fn conditions(report: &Report<'_>) -> String {
 }
 
 fn one(report: &Report<'_>, experiment: &PlannedExperiment) -> String {
-    let topology = &experiment.topology;
     let mut html = format!(
-        "<h2>{} on {} ({}, {} MiB)</h2>\n<dl>\n",
+        "<h2>{} on {} ({})</h2>\n<dl>\n",
         safe(&experiment.name),
         safe(&experiment.topology_name),
-        count(topology.cpus() as usize, "CPU"),
-        topology.memory_mib
+        shape::summary(&experiment.topology)
     );
     let own = report.analysis.sides.iter().filter(|side| side.experiment == experiment.name);
     for side in own {
