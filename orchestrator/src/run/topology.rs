@@ -104,6 +104,13 @@ fn processors(table: &mut Table, wanted: &Topology, facts: &Facts) {
     }
     let names = [(Group::Socket, "sockets"), (Group::Die, "dies"), (Group::Core, "cores")];
     for (group, name) in names {
+        // With one in each socket, dies say nothing that sockets do not.
+        let is_same = group == Group::Die
+            && wanted.dies == 1
+            && groups(facts, Group::Die) == groups(facts, Group::Socket);
+        if is_same {
+            continue;
+        }
         if let Some(found) = groups(facts, group) {
             let wanted = wanted.groups(group).iter().map(|cpus| ranges(cpus)).collect();
             compare_groups(table, name, wanted, found);
