@@ -3,7 +3,8 @@
 use kduel_protocol::{Topology, TopologyNode};
 
 /// The vendor whose processors QEMU's translator gives a leaf that tells threads, dies and caches. It
-/// has none of AMD's, and AMD models are what it emulates where nobody says another.
+/// has none of AMD's, and AMD models are what it emulates where nobody says another. Kernels take such
+/// a processor to be open to Meltdown, and isolate page tables.
 const INTEL: &str = ",vendor=GenuineIntel";
 
 /// What the names of AMD's models, and of QEMU's own, begin with.
