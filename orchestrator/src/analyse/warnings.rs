@@ -3,6 +3,7 @@ use kduel_protocol::{Facts, TrialSpec};
 use crate::collect::BootRecord;
 use crate::plan::{PlannedExperiment, series_label};
 use crate::report::number;
+use crate::run::topology::untold;
 
 use super::failures::{KernelBoots, fails};
 use super::series::latest_results;
@@ -24,6 +25,14 @@ pub(super) fn warn(
             warnings.push(format!(
                 "{name}: guest was not idle before the trials in {boots} of {of} boots"
             ));
+        }
+    }
+    for side in sides {
+        let Some(facts) = &side.facts else { continue };
+        let untold = untold(&experiment.topology, facts);
+        if !untold.is_empty() {
+            let (name, what) = (&side.name, untold.join(", "));
+            warnings.push(format!("{name}: not verified in the guest's kernel: {what}"));
         }
     }
     let base_kernel = KernelBoots::of(&experiment.name, &base.name, records);

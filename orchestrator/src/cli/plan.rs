@@ -9,7 +9,7 @@ use crate::analyse::{self, looks_at};
 use crate::boot::Accel;
 use crate::plan::{
     Block, ExactTerms, Measure, Plan, PlannedExperiment, PlannedSide, Statistic, cost, machine_of,
-    series_label,
+    series_label, shape,
 };
 use crate::text::{count, escape};
 use crate::units;
@@ -74,7 +74,7 @@ fn render_experiment(
         count(cost.boots, "guest"),
         units::duration(cost.total),
     );
-    out += &format!("  topology  {}\n", topology(&experiment.topology_name, &experiment.topology));
+    out += &section("topology", topology(&experiment.topology_name, &experiment.topology));
     if let Some(terms) = &experiment.exact {
         out += &section("CPU", std::iter::once(machine_of(experiment, terms)));
     }
@@ -133,16 +133,9 @@ fn section(title: &str, lines: impl Iterator<Item = String>) -> String {
     out
 }
 
-fn topology(name: &str, topology: &Topology) -> String {
-    let nodes = match topology.nodes.len() {
-        0 => String::new(),
-        n => format!(", {}", count(n, "node")),
-    };
-    format!(
-        "{name}: {}, {} MiB{nodes}",
-        count(topology.cpus() as usize, "CPU"),
-        topology.memory_mib
-    )
+fn topology(name: &str, topology: &Topology) -> impl Iterator<Item = String> {
+    let first = format!("{name}: {}", shape::summary(topology));
+    std::iter::once(first).chain(shape::details(topology))
 }
 
 fn side(side: &PlannedSide) -> String {

@@ -8,6 +8,7 @@ mod margin;
 mod matrix;
 pub mod random;
 mod schedule;
+pub mod shape;
 pub mod topology;
 
 pub use build::{DEFAULT_PAIRS, QUICK_PAIRS, build};

@@ -1,6 +1,6 @@
 use crate::analyse::{Comparison, DistributionSummary, SideSummary, Verdict};
 use crate::boot::Accel;
-use crate::plan::{Measure, PlannedExperiment};
+use crate::plan::{Measure, PlannedExperiment, shape};
 use crate::text::count;
 
 use super::page::{Look, Page, Span};
@@ -112,10 +112,9 @@ fn one_experiment(page: &mut Page, report: &Report<'_>, experiment: &PlannedExpe
         analysis.comparisons.iter().filter(|c| c.series.experiment == experiment.name).collect();
     let operations: Vec<&DistributionSummary> =
         analysis.distributions.iter().filter(|d| d.series.experiment == experiment.name).collect();
-    let topology = &experiment.topology;
-    let cpus = count(topology.cpus() as usize, "CPU");
-    let (name, shape, memory) = (&experiment.name, &experiment.topology_name, topology.memory_mib);
-    page.paragraph("", [format!("{name} on {shape} ({cpus}, {memory} MiB)").into()]);
+    let (name, topology) = (&experiment.name, &experiment.topology_name);
+    let shape = shape::summary(&experiment.topology);
+    page.paragraph("", [format!("{name} on {topology} ({shape})").into()]);
     sides::sides(page, report.info, &own_sides);
     if own_sides.iter().any(|side| !side.failures.is_empty()) {
         page.blank();
