@@ -166,5 +166,5 @@ fn with_three_sides_the_one_that_fails_does_not_stop_the_others() {
 sides: {b: {factor: {all: 2}}}
 boots: [{side: c, boot-failure: {class: silent-hang, title: no progress for 60 s}}]";
     let said = Sandbox::new().ad_hoc(script, &["-b", "debian:sid"]).ends_with(5);
-    said.reports(&["b is slower by ~100.0 %", "c fails: guest hangs silently in 4 of 4 boots"]);
+    said.reports(&["b is slower by ~100.0 %", "c fails: guest hangs silently ("]);
 }

@@ -21,6 +21,18 @@ pub struct Facts {
     pub cpu_flags: Vec<String>,
     /// Online CPUs.
     pub cpus: Vec<CpuFacts>,
+    /// CPUs that the kernel has room for, as it writes lists: `0-3,8`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub possible_cpus: Option<String>,
+    /// CPUs that are there, as a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub present_cpus: Option<String>,
+    /// Caches of the online CPUs, by level and type.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<CacheFacts>,
+    /// The scheduler's domains of the online CPUs, by level.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<DomainFacts>,
     /// NUMA nodes with their memory and distances.
     pub nodes: Vec<NodeFacts>,
     /// `MemTotal`, in KiB.
@@ -37,18 +49,52 @@ pub struct Facts {
     pub settings: BTreeMap<String, String>,
 }
 
-/// One online CPU.
+/// One online CPU. What the kernel does not tell is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CpuFacts {
     /// The kernel's number.
     pub cpu: u32,
     /// `physical_package_id`.
-    pub socket: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket: Option<u32>,
+    /// `die_id`; of one socket or of all, which kernels differ in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub die: Option<u32>,
     /// `core_id`.
-    pub core: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core: Option<u32>,
     /// `thread_siblings_list`, expanded.
     pub siblings: Vec<u32>,
+}
+
+/// All caches of one level and type.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct CacheFacts {
+    /// 1 is nearest to the CPU.
+    pub level: u32,
+    /// `Data`, `Instruction` or `Unified`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Of each, in KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size_kib: Option<u64>,
+    /// The CPUs of each, as lists.
+    pub shared: Vec<String>,
+}
+
+/// All scheduler domains of one level.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct DomainFacts {
+    /// 0 is the smallest.
+    pub level: u32,
+    /// `SMT`, `MC`, `NUMA`, where the kernel tells it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The CPUs of each, as lists.
+    pub spans: Vec<String>,
 }
 
 /// One NUMA node.
@@ -60,42 +106,31 @@ pub struct NodeFacts {
     /// Its CPUs.
     pub cpus: Vec<u32>,
     /// Its memory, in KiB.
-    pub memory_kib: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_kib: Option<u64>,
     /// Distances to node 0, 1, ….
     pub distances: Vec<u32>,
+    /// How its memory is reached from the nearest CPUs, where the firmware told it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access: Option<AccessFacts>,
 }
 
-/// A guest's processors and memory: what is asked for, in the document's words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Topology {
-    /// Packages.
-    pub sockets: u32,
-    /// Cores per socket.
-    pub cores: u32,
-    /// Threads per core.
-    pub threads: u32,
-    /// All memory, in MiB.
-    pub memory_mib: u64,
-    /// Per node: its CPUs and its memory; empty: one node, not described to the guest.
-    pub nodes: Vec<TopologyNode>,
-    /// Row i, column j: distance from node i to node j. Empty without nodes.
-    pub distances: Vec<Vec<u32>>,
-}
-
-/// One NUMA node that is asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct TopologyNode {
-    /// CPU numbers; may be empty.
-    pub cpus: Vec<u32>,
-    /// In MiB; may be 0.
-    pub memory_mib: u64,
-}
-
-impl Topology {
-    /// vCPUs in all.
-    pub fn cpus(&self) -> u32 {
-        self.sockets * self.cores * self.threads
-    }
+/// What the kernel took from the firmware's table of memory attributes (HMAT) for one node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct AccessFacts {
+    /// Nodes whose CPUs these figures are for.
+    pub initiators: Vec<u32>,
+    /// In ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_latency: Option<u32>,
+    /// In ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_latency: Option<u32>,
+    /// In MiB/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_bandwidth: Option<u32>,
+    /// In MiB/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_bandwidth: Option<u32>,
 }

@@ -10,18 +10,20 @@ mod facts;
 mod knobs;
 mod mark;
 mod plan;
+mod topology;
 mod transcript;
 mod workload;
 mod workloads;
 
 pub use event::{Event, Phase, Sample, TrialProblem, Unit};
-pub use facts::{CpuFacts, Facts, NodeFacts, Topology, TopologyNode};
+pub use facts::{AccessFacts, CacheFacts, CpuFacts, DomainFacts, Facts, NodeFacts};
 pub use knobs::{KnobKind, KnobReading, Knobs};
 pub use mark::{MARK_LENGTH, MARK_MAGIC, MARK_OPCODE, Mark};
 pub use plan::{
     CommandSpec, GuestPlan, MetricSource, MetricSpec, Monitor, Settle, Transport, TrialSpec,
     window_number,
 };
+pub use topology::{Cache, Group, SharedCache, Topology, TopologyNode, ranges};
 pub use transcript::{End, Transcript, TranscriptError};
 pub use workload::{
     Better, EXACT_WARMUP, EXACT_WINDOW_MS, EXACT_WINDOWS, ExactMetric, MetricInfo, Parallelism,

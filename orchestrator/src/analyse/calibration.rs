@@ -28,7 +28,8 @@ impl SeriesCalibration {
         calibration.passes.then(|| CalibratedSeries {
             workload: self.workload.clone(),
             metric: self.metric.clone(),
-            margin: calibration.margin.relative,
+            // Whole thousandths, upwards: more digits would feign knowledge.
+            margin: (calibration.margin.relative * 1e3).ceil() / 1e3,
             iteration_variance: levels.iteration,
             boot_variance: levels.boot,
             run: run.to_owned(),
@@ -113,6 +114,7 @@ mod tests {
         let kept = found.kept("r").unwrap();
         assert_eq!((kept.workload.as_str(), kept.metric.as_str()), ("fork-exit", "time"));
         assert!(kept.margin > 0.1, "{kept:?}");
+        assert!((kept.margin * 1e3).fract().abs() < 1e-9, "{kept:?}");
         assert!(kept.boot_variance > 0.0, "{kept:?}");
     }
 

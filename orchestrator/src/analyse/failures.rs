@@ -113,6 +113,7 @@ pub(super) fn fails(side: &KernelBoots<'_>, base: &KernelBoots<'_>) -> Option<St
     let alike = failures.iter().all(|failure| failure.class == first.class);
     let every = failures.len() == side.count();
     let what = if alike { first.class.words() } else { "kernel failed" };
+    let what = format!("{what} ({})", first.title);
     let counts = format!(
         "{what} in {} of {} boots, base in none of {}",
         failures.len(),

@@ -7,28 +7,15 @@ use crate::text::count;
 
 /// Of a finding under `rule`; `margin` is relative.
 pub(super) fn words(finding: &Finding, rule: &Rule, margin: f64) -> String {
-    let margin = number::margin(margin);
+    let limit = number::margin(margin);
     match &finding.reason {
-        Reason::Beyond => {
-            format!("the interval excludes 0 and the change is not below the margin of {margin}")
-        }
-        Reason::Within { detectable } => {
-            let detectable = if *detectable { "; detectable, below the margin" } else { "" };
-            format!("shown equal within the margin of {margin}{detectable}")
-        }
         Reason::Open { smallest, needed } => {
             let seen = number::percent(smallest.exp_m1());
             let needed =
                 if *needed < 10_000.0 { format!("about {needed}") } else { "over 10000".into() };
             format!(
-                "smallest change that could have been seen: {seen}; pairs needed for {margin}: {needed}"
+                "smallest change that could have been seen: {seen}; pairs needed for {limit}: {needed}"
             )
-        }
-        Reason::NearMargin => {
-            format!("the change lies too near the margin of {margin} to tell from which side")
-        }
-        Reason::Family { series } => {
-            format!("alone it would be decided, as one of {series} series it is not")
         }
         Reason::TooFew { needed } => {
             let confidence = finding.look.map_or(0.95, |look: Look| 1.0 - look.alpha);
@@ -43,11 +30,35 @@ pub(super) fn words(finding: &Finding, rule: &Rule, margin: f64) -> String {
                 false => format!("{pairs} so far; the first look is at {first} of up to {last}"),
             }
         }
+        reason => whatever_is_compared(reason, margin),
+    }
+}
+
+/// Reasons that are the same for pairs and for two samples of boots.
+pub(super) fn whatever_is_compared(reason: &Reason, margin: f64) -> String {
+    let margin = number::margin(margin);
+    match reason {
+        Reason::Beyond => {
+            format!("the interval excludes 0 and the change is not below the margin of {margin}")
+        }
+        Reason::Within { detectable } => {
+            let detectable = if *detectable { "; detectable, below the margin" } else { "" };
+            format!("shown equal within the margin of {margin}{detectable}")
+        }
+        Reason::NearMargin => {
+            format!("the change lies too near the margin of {margin} to tell from which side")
+        }
+        Reason::Family { series } => {
+            format!("alone it would be decided, as one of {series} series it is not")
+        }
         Reason::Downgraded(doubts) => {
             let doubts: Vec<String> = doubts.iter().map(doubt).collect();
             doubts.join("; ")
         }
         Reason::Unusable(error) => error.to_string(),
+        Reason::Open { .. } | Reason::TooFew { .. } | Reason::BeforeFirstLook { .. } => {
+            "not enough was seen to say".to_owned()
+        }
     }
 }
 

@@ -422,6 +422,10 @@ fn margins_of_the_user_and_of_a_calibration_win_over_the_usual_one() {
     };
     let found = margin(&|experiment| experiment.calibrated.push(calibrated(0.25)));
     assert_eq!(found, (0.25, Verdict::NoChange));
+    let mut wide = plan(&["base", "patched"], 8);
+    wide.experiments[0].calibrated.push(calibrated(0.25));
+    let said = analyse(&wide, &records).warnings.join("; ");
+    assert!(said.contains("margin 25 % from the calibration r, not 10 %"), "{said}");
     let both = margin(&|experiment| {
         experiment.calibrated.push(calibrated(0.25));
         experiment.margin.relative = Some(0.05);

@@ -1,12 +1,14 @@
-use kduel_protocol::Facts;
+use kduel_protocol::{Facts, TrialSpec};
 
 use crate::collect::BootRecord;
-use crate::plan::PlannedExperiment;
+use crate::plan::{PlannedExperiment, series_label};
+use crate::report::number;
+use crate::run::topology::untold;
 
-use super::SideSummary;
 use super::failures::{KernelBoots, fails};
 use super::series::latest_results;
 use super::sides::identity;
+use super::{SideSummary, default_margin};
 
 /// What the reader should know before believing the numbers of `experiment`.
 pub(super) fn warn(
@@ -29,6 +31,14 @@ pub(super) fn warn(
             ));
         }
     }
+    for side in sides {
+        let Some(facts) = &side.facts else { continue };
+        let untold = untold(&experiment.topology, facts);
+        if !untold.is_empty() {
+            let (name, what) = (&side.name, untold.join(", "));
+            warnings.push(format!("{name}: not verified in the guest's kernel: {what}"));
+        }
+    }
     let base_kernel = KernelBoots::of(&experiment.name, &base.name, records);
     for side in sides {
         let kernel = KernelBoots::of(&experiment.name, &side.name, records);
@@ -44,6 +54,7 @@ pub(super) fn warn(
             ));
         }
     }
+    warnings.extend(wide_margins(experiment, records));
     for side in candidates {
         for what in undeclared(experiment, &side.name, records) {
             if !warnings.contains(&what) {
@@ -51,6 +62,26 @@ pub(super) fn warn(
             }
         }
     }
+}
+
+/// Margins that the host's calibration made wider than usual, in sentences.
+fn wide_margins(experiment: &PlannedExperiment, records: &[BootRecord]) -> Vec<String> {
+    let Some(accel) = records.first().map(|record| record.accel) else { return Vec::new() };
+    let of_trial = |trial: &TrialSpec| -> Vec<String> {
+        let label = series_label(trial);
+        let own = experiment.calibrated.iter().filter(|series| series.workload == label);
+        own.filter_map(|series| {
+            let usual = default_margin(accel, &trial.workload, &series.metric);
+            let wider = series.margin > usual && experiment.margin.relative.is_none();
+            let (found, usual) = (number::margin(series.margin), number::margin(usual));
+            let (metric, run) = (&series.metric, &series.run);
+            wider.then(|| {
+                format!("{label} {metric}: margin {found} from the calibration {run}, not {usual}")
+            })
+        })
+        .collect()
+    };
+    experiment.trials.iter().flat_map(of_trial).collect()
 }
 
 /// In what the base's guests and those of `side` differ beyond what was declared, or one side's guests

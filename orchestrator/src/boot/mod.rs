@@ -17,6 +17,7 @@ pub mod sealed_args;
 mod spec;
 pub mod ssh;
 mod terminal;
+mod topology_args;
 pub mod vigil;
 
 pub use fake::FakeMachine;

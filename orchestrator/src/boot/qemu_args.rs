@@ -5,7 +5,7 @@ use std::path::Path;
 
 use kduel_protocol::Topology;
 
-use super::{Accel, GuestSpec};
+use super::{Accel, GuestSpec, topology_args};
 
 /// What differs between processor architectures.
 #[derive(Debug, Clone, Copy)]
@@ -129,13 +129,14 @@ pub fn command_line(
     add("name", &format!("kduel-{},debug-threads=on", escaped(&spec.boot.0)));
     add("display", "none");
     add("sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
-    add("machine", architecture.machine);
+    add("machine", &format!("{}{}", architecture.machine, topology_args::machine(&spec.topology)));
     for (name, value) in accelerator(spec.accel, fds) {
         add(name, &value);
     }
     add("cpu", &cpu(spec));
     let bound = spec.placement.as_ref().map_or(&[][..], |placement| &placement.memory);
-    for (name, value) in bound_memory(topology(&spec.topology), &spec.topology, bound) {
+    let options = topology_args::options(&spec.topology);
+    for (name, value) in bound_memory(options, &spec.topology, bound) {
         add(name, &value);
     }
     add("add-fd", &format!("fd={},set=2", fds.console));
@@ -165,48 +166,13 @@ fn accelerator(accel: Accel, fds: &Descriptors) -> Vec<(&'static str, String)> {
 fn cpu(spec: &GuestSpec) -> String {
     let mut cpu = match spec.accel {
         Accel::Kvm => "host,migratable=off".to_owned(),
-        // TCG has no AMD topology leaf, so only an Intel processor can show the guest its threads.
-        Accel::Tcg if spec.topology.threads > 1 => "max,vendor=GenuineIntel".to_owned(),
-        Accel::Tcg => "max".to_owned(),
+        Accel::Tcg => format!("max{}", topology_args::emulated_vendor(&spec.topology, "max")),
     };
     for flag in &spec.cpu_flags {
         cpu.push(',');
         cpu.push_str(&escaped(flag));
     }
     cpu
-}
-
-pub(super) fn topology(topology: &Topology) -> Vec<(&'static str, String)> {
-    let Topology { sockets, cores, threads, memory_mib, .. } = topology;
-    let mut args = vec![
-        ("smp", format!("{},sockets={sockets},cores={cores},threads={threads}", topology.cpus())),
-        ("m", format!("{memory_mib}M")),
-    ];
-    for (id, node) in topology.nodes.iter().enumerate() {
-        let mut numa = format!("node,nodeid={id}");
-        if node.memory_mib > 0 {
-            args.push((
-                "object",
-                format!("memory-backend-ram,id=ram{id},size={}M", node.memory_mib),
-            ));
-            numa.push_str(&format!(",memdev=ram{id}"));
-        }
-        args.push(("numa", numa));
-        for cpu in &node.cpus {
-            let (socket, core, thread) =
-                (cpu / (cores * threads), cpu / threads % cores, cpu % threads);
-            args.push((
-                "numa",
-                format!("cpu,node-id={id},socket-id={socket},core-id={core},thread-id={thread}"),
-            ));
-        }
-    }
-    for (from, row) in topology.distances.iter().enumerate() {
-        for (to, distance) in row.iter().enumerate() {
-            args.push(("numa", format!("dist,src={from},dst={to},val={distance}")));
-        }
-    }
-    args
 }
 
 /// The same with the memory of each node on the host node that it is placed on.
@@ -239,7 +205,7 @@ pub(super) fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kduel_protocol::TopologyNode;
+    use kduel_protocol::{Topology, TopologyNode};
 
     use super::*;
     use crate::boot::{Deadlines, SshIdentity};
@@ -270,14 +236,7 @@ mod tests {
     }
 
     fn plain(cpus: u32, threads: u32) -> Topology {
-        Topology {
-            sockets: 1,
-            cores: cpus / threads,
-            threads,
-            memory_mib: 512,
-            nodes: Vec::new(),
-            distances: Vec::new(),
-        }
+        Topology { cores: cpus / threads, threads, ..Topology::default() }
     }
 
     /// One option per line.
@@ -369,6 +328,7 @@ mod tests {
             memory_mib: 1024,
             nodes: vec![node([0, 1], 1024), node([2, 3], 0)],
             distances: vec![vec![10, 21], vec![21, 10]],
+            ..Topology::default()
         };
         let shown = shown(&spec(Accel::Tcg, topology));
         let numa: Vec<_> = shown

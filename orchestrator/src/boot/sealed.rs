@@ -16,7 +16,7 @@ use super::lines::{OnLine, OutputLines};
 use super::process::{Launch, Process};
 use super::sealed_args::{PluginDescriptors, SealedDescriptors, check_sealed, sealed_command_line};
 use super::vigil::{ended, with_console};
-use super::{Deadlines, Watch};
+use super::{Deadlines, Watch, topology_args};
 use crate::clock::Stopwatch;
 use crate::event::RunEvent;
 use crate::fault::{Failure, FailureClass};
@@ -87,8 +87,18 @@ impl SealedSpec {
     /// translator only yields there if there are several processors, so that none of them would be
     /// idle.
     pub fn cpu_argument(&self) -> String {
+        let vendor = topology_args::emulated_vendor(&self.topology, &self.cpu);
         let flags = self.cpu_flags.iter().map(|flag| format!(",{flag}"));
-        [self.cpu.clone(), ",monitor=off".to_owned()].into_iter().chain(flags).collect()
+        std::iter::once(format!("{}{vendor},monitor=off", self.cpu)).chain(flags).collect()
+    }
+
+    /// The topology that the guest is told of: one with a single processor has room for a second, so
+    /// that its kernel is one for several.
+    pub fn described(&self) -> Topology {
+        match self.topology.possible_cpus() {
+            1 => Topology { sockets: 2, present: Some(1), ..self.topology.clone() },
+            _ => self.topology.clone(),
+        }
     }
 }
 
@@ -435,14 +445,7 @@ pub(crate) mod testing {
             initramfs: "/dev/null".into(),
             overlay: Vec::new(),
             cmdline: "console=ttyS0 nokaslr".into(),
-            topology: Topology {
-                sockets: 1,
-                cores: 1,
-                threads: 1,
-                memory_mib: 512,
-                nodes: Vec::new(),
-                distances: Vec::new(),
-            },
+            topology: Topology::default(),
             cpu: "Opteron_G3-v1".into(),
             cpu_flags: vec!["-aes".into()],
             shift: 2,

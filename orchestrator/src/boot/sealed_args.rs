@@ -3,8 +3,8 @@
 use std::os::fd::RawFd;
 use std::path::Path;
 
-use super::SealedSpec;
-use super::qemu_args::{Architecture, escaped, topology};
+use super::qemu_args::{Architecture, escaped};
+use super::{SealedSpec, topology_args};
 use crate::fault::{Failure, FailureClass};
 
 /// Numbers of the descriptors that QEMU inherits. All are files in memory: none of them can make
@@ -98,17 +98,15 @@ pub fn sealed_command_line(
     add("name", &format!("kduel-{}", escaped(&spec.boot.0)));
     add("display", "none");
     add("sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
-    add("machine", architecture.exact_machine);
+    let topology = spec.described();
+    add("machine", &format!("{}{}", architecture.exact_machine, topology_args::machine(&topology)));
     add("accel", &format!("tcg,thread=single,tb-size={}", spec.translation_mib));
     add("icount", &format!("shift={},sleep=off", spec.shift));
     add("seed", &spec.seed.to_string());
     add("rtc", "base=2026-01-01T00:00:00,clock=vm");
     add("cpu", &spec.cpu_argument());
-    for (name, value) in topology(&spec.topology) {
-        match name {
-            "smp" => add(name, &possible_cpus(spec, &value)),
-            _ => add(name, &value),
-        }
+    for (name, value) in topology_args::options(&topology) {
+        add(name, &value);
     }
     for (id, fd) in [("console", fds.console), ("results", fds.results)] {
         add("chardev", &format!("file,id={id},path={}", file(fd)));
@@ -175,14 +173,6 @@ pub fn check_sealed(argv: &[String]) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// A guest with one processor could have a second, so that its kernel is one for several.
-fn possible_cpus(spec: &SealedSpec, smp: &str) -> String {
-    match spec.topology.cpus() {
-        1 => "1,maxcpus=2,sockets=2,cores=1,threads=1".to_owned(),
-        _ => smp.to_owned(),
-    }
 }
 
 #[cfg(test)]

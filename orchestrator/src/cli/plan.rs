@@ -11,7 +11,7 @@ use crate::host::topology::HostTopology;
 use crate::plan::placement::picture;
 use crate::plan::{
     self, Block, ExactTerms, Measure, Plan, PlannedExperiment, PlannedSide, Statistic, cost,
-    machine_of, series_label,
+    machine_of, series_label, shape,
 };
 use crate::text::{count, escape};
 use crate::units;
@@ -82,7 +82,7 @@ fn render_experiment(
         count(cost.boots, "guest"),
         units::duration(cost.total),
     );
-    out += &format!("  topology  {}\n", topology(&experiment.topology_name, &experiment.topology));
+    out += &section("topology", topology(&experiment.topology_name, &experiment.topology));
     if let Some(terms) = &experiment.exact {
         out += &section("CPU", std::iter::once(machine_of(experiment, terms)));
     }
@@ -154,16 +154,9 @@ fn section(title: &str, lines: impl Iterator<Item = String>) -> String {
     out
 }
 
-fn topology(name: &str, topology: &Topology) -> String {
-    let nodes = match topology.nodes.len() {
-        0 => String::new(),
-        n => format!(", {}", count(n, "node")),
-    };
-    format!(
-        "{name}: {}, {} MiB{nodes}",
-        count(topology.cpus() as usize, "CPU"),
-        topology.memory_mib
-    )
+fn topology(name: &str, topology: &Topology) -> impl Iterator<Item = String> {
+    let first = format!("{name}: {}", shape::summary(topology));
+    std::iter::once(first).chain(shape::details(topology))
 }
 
 fn side(side: &PlannedSide) -> String {
@@ -255,7 +248,12 @@ mod tests {
         insta::assert_snapshot!(planned("numa-q-16", &two_nodes().read()), @r"
 
         experiment fork: 12 guests, 6 pairs, about 36.0 s
-          topology  numa-q-16: 16 CPUs, 2048 MiB, 4 nodes
+          topology  numa-q-16: 16 CPUs: 4 sockets x 4 cores, 2048 MiB, 4 nodes
+                    node  CPUs   memory  distances
+                    0     0-3    512M    10 20 20 20
+                    1     4-7    512M    20 10 20 20
+                    2     8-11   512M    20 20 10 20
+                    3     12-15  512M    20 20 20 10
           sides     base: debian:bookworm
                     patched: debian:trixie
           trials    fork-exit: 3 iterations after 2 of warm-up, about 0 ns

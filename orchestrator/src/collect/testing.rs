@@ -17,14 +17,7 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
     let experiment = PlannedExperiment {
         name: "fork".into(),
         sides: sides.iter().map(|name| side(name)).collect(),
-        topology: Topology {
-            sockets: 1,
-            cores: 1,
-            threads: 1,
-            memory_mib: 512,
-            nodes: Vec::new(),
-            distances: Vec::new(),
-        },
+        topology: Topology::default(),
         topology_name: "1s1c".into(),
         trials: vec![trial(0, "fork-exit")],
         files: Vec::new(),

@@ -4,7 +4,7 @@ use super::check::Check;
 use super::files::string;
 use super::kernels;
 use super::node::{Content, Entry, Node};
-use super::topologies::parse_cpu_list;
+use super::numa::parse_cpu_list;
 use crate::plan::UserFile;
 
 /// Keys of the workload `command` besides its parameters.

@@ -19,10 +19,12 @@ mod kernels;
 mod load;
 mod matrix;
 mod node;
+mod numa;
 mod resolve;
 mod sides;
 mod spec;
 mod topologies;
+mod topology_rules;
 mod workloads;
 
 pub use diagnostic::{Diagnostic, Diagnostics};

@@ -1,18 +1,31 @@
-use kduel_protocol::{Topology, TopologyNode};
+use kduel_protocol::{Cache, Group, SharedCache, Topology};
 
 use super::check::Check;
-use super::node::{Content, Entry, Node};
-use crate::plan::topology::{
-    self, LOCAL_DISTANCE, MAX_CPUS, PRESETS, REMOTE_DISTANCE, distances, ring,
-};
+use super::node::{Entry, Node};
+use super::{numa, topology_rules};
+use crate::plan::topology::{self, MAX_CPUS, PRESETS, REMOTE_DISTANCE, distances};
 
 /// A topology of the document; absent if something is wrong with it, which was complained about.
 pub type NamedTopology = (String, Option<Topology>);
 
-/// QEMU's limit.
-const MAX_NODES: usize = 128;
+/// The largest guest that QEMU's translator has addresses for, in GiB.
+const MAX_MEMORY_GIB: u64 = 960;
 
-const KEYS: &[&str] = &["sockets", "cores", "threads", "memory", "nodes", "distances"];
+const KEYS: &[&str] = &[
+    "sockets",
+    "dies",
+    "clusters",
+    "cores",
+    "threads",
+    "cpus",
+    "maxcpus",
+    "caches",
+    "memory",
+    "nodes",
+    "distances",
+    "latencies",
+    "bandwidths",
+];
 
 /// Reads `topologies:`.
 pub fn read(check: &mut Check<'_>, node: &Node) -> Vec<NamedTopology> {
@@ -56,165 +69,112 @@ fn full(check: &mut Check<'_>, entry: &Entry) -> Option<Topology> {
     let what = format!("topology `{}`", entry.key);
     check.map(&entry.value, &what, KEYS)?;
     let complaints = check.found.len();
-    let mut count = |key: &str| {
-        entry
-            .value
-            .get(key)
-            .map_or(Some(1), |node| check.small(node, &format!("`{key}`"), 1..=MAX_CPUS))
-    };
-    let (sockets, cores, threads) = (count("sockets"), count("cores"), count("threads"));
-    let (sockets, cores, threads) = (sockets?, cores?, threads?);
-    let cpus = u64::from(sockets) * u64::from(cores) * u64::from(threads);
-    if cpus > u64::from(MAX_CPUS) {
-        check.complain(entry.spot, format!("{what} has {cpus} CPUs, more than {MAX_CPUS}"));
-        return None;
+    let mut topology = processors(check, entry)?;
+    if let Some(node) = entry.value.get("caches") {
+        topology.caches = caches(check, node);
     }
     let memory = entry.value.get("memory").map(|node| memory_mib(check, node));
-    let nodes = entry.value.get("nodes").map(|node| nodes(check, node));
-    let nodes = nodes.unwrap_or(Some(Vec::new()))?;
-    let memory_mib = memory.unwrap_or_else(|| Some(default_memory(&nodes)))?;
-    let n = u32::try_from(nodes.len()).ok()?;
-    let distances = match entry.value.get("distances") {
-        Some(node) => read_distances(check, node, n)?,
-        None => distances(n, &|_, _| REMOTE_DISTANCE),
-    };
-    let topology = Topology { sockets, cores, threads, memory_mib, nodes, distances };
-    consistent(check, entry, &topology);
+    let nodes = entry.value.get("nodes").map(|node| numa::nodes(check, node));
+    topology.nodes = nodes.unwrap_or(Some(Vec::new()))?;
+    topology.memory_mib = memory.unwrap_or_else(|| Some(default_memory(&topology)))?;
+    let n = u32::try_from(topology.nodes.len()).ok()?;
+    topology.distances = distances(n, &|_, _| REMOTE_DISTANCE);
+    if let Some(node) = entry.value.get("distances").filter(|_| n > 0) {
+        topology.distances = numa::read_distances(check, node, n).unwrap_or_default();
+    }
+    topology_rules::check(check, entry, &topology);
+    if n > 0 {
+        numa::read_attributes(check, entry, &mut topology);
+    }
     (check.found.len() == complaints).then_some(topology)
 }
 
-fn default_memory(nodes: &[TopologyNode]) -> u64 {
+/// A topology with these processors and nothing else.
+fn processors(check: &mut Check<'_>, entry: &Entry) -> Option<Topology> {
+    let mut count = |key: &str| {
+        let node = entry.value.get(key);
+        node.map_or(Some(1), |node| check.small(node, &format!("`{key}`"), 1..=MAX_CPUS))
+    };
+    let (sockets, dies, clusters) = (count("sockets"), count("dies"), count("clusters"));
+    let (cores, threads) = (count("cores"), count("threads"));
+    if let Some(node) = entry.value.get("clusters").filter(|_| clusters.is_some_and(|n| n > 1)) {
+        let hint = "leave them out; cores that share an L2 cache are a cluster to the kernel: \
+                    `caches: { l2: die }`";
+        check.advise(node.spot, "QEMU has no `clusters` on an x86 machine", hint);
+    }
+    let (sockets, dies, cores, threads) = (sockets?, dies?, cores?, threads?);
+    let counts = [sockets, dies, cores, threads];
+    let possible = counts.iter().try_fold(1_u32, |product, n| product.checked_mul(*n));
+    let Some(possible) = possible.filter(|possible| *possible <= MAX_CPUS) else {
+        let product = counts.map(|n| n.to_string()).join(" x ");
+        let message = format!("topology `{}` has more than {MAX_CPUS} CPUs: {product}", entry.key);
+        check.complain(entry.spot, message);
+        return None;
+    };
+    let present = present(check, entry, possible)?;
+    Some(Topology { sockets, dies, cores, threads, present, ..Topology::default() })
+}
+
+/// How many of the `possible` CPUs are there, if not all.
+fn present(check: &mut Check<'_>, entry: &Entry, possible: u32) -> Option<Option<u32>> {
+    if let Some(node) = entry.value.get("maxcpus") {
+        let most = check.small(node, "`maxcpus`", 1..=MAX_CPUS)?;
+        if most != possible {
+            let message = format!(
+                "`maxcpus` says {most}, and sockets x dies x cores x threads is {possible}"
+            );
+            let hint = "make them equal, or leave `maxcpus` out; `cpus` says how many are there";
+            check.advise(node.spot, message, hint);
+            return None;
+        }
+    }
+    let Some(node) = entry.value.get("cpus") else { return Some(None) };
+    let present = check.small(node, "`cpus`", 1..=possible)?;
+    Some(Some(present).filter(|present| *present < possible))
+}
+
+/// `{ l2: die, l3: socket }`, in the order of the caches.
+fn caches(check: &mut Check<'_>, node: &Node) -> Vec<SharedCache> {
+    let names = Cache::ALL.map(Cache::name);
+    if check.map(node, "`caches`", &names).is_none() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for cache in Cache::ALL {
+        let Some(value) = node.get(cache.name()) else { continue };
+        let Some(word) = check.text(value, &format!("`{}`", cache.name())) else { continue };
+        match Group::ALL.into_iter().find(|group| group.name() == word) {
+            Some(by) => found.push(SharedCache { cache, by }),
+            None if ["thread", "cluster", "module"].contains(&word.as_str()) => {
+                let message = format!("QEMU has no cache for each {word} of an x86 machine");
+                check.advise(value.spot, message, "write `core`, `die` or `socket`");
+            }
+            None => {
+                let valid = Group::ALL.map(Group::name);
+                check.unknown(value.spot, "group of CPUs", &word, &valid);
+            }
+        }
+    }
+    found
+}
+
+fn default_memory(topology: &Topology) -> u64 {
+    let nodes = &topology.nodes;
     if nodes.is_empty() { 512 } else { nodes.iter().map(|node| node.memory_mib).sum() }
 }
 
 /// A size that is a whole number of MiB.
 pub fn memory_mib(check: &mut Check<'_>, node: &Node) -> Option<u64> {
     let bytes = check.size(node, "`memory`")?;
-    if bytes % (1 << 20) != 0 || bytes > 1 << 44 {
-        let hint = "write it as 512M or 4G; at most 16T";
-        check.advise(node.spot, "`memory` must be a whole number of MiB", hint);
+    if bytes > MAX_MEMORY_GIB << 30 {
+        let message = "`memory` is more than an emulated processor has addresses for";
+        check.advise(node.spot, message, format!("write at most {MAX_MEMORY_GIB}G"));
+        return None;
+    }
+    if bytes % (1 << 20) != 0 {
+        let message = "`memory` must be a whole number of MiB";
+        check.advise(node.spot, message, "write it as 512M or 4G");
         return None;
     }
     Some(bytes >> 20)
-}
-
-fn nodes(check: &mut Check<'_>, node: &Node) -> Option<Vec<TopologyNode>> {
-    let items = check.list(node, "`nodes`")?;
-    if items.is_empty() || items.len() > MAX_NODES {
-        check.complain(node.spot, format!("`nodes` must name 1 to {MAX_NODES} nodes"));
-        return None;
-    }
-    let read: Vec<Option<TopologyNode>> = items.iter().map(|item| numa_node(check, item)).collect();
-    read.into_iter().collect()
-}
-
-fn numa_node(check: &mut Check<'_>, item: &Node) -> Option<TopologyNode> {
-    check.map(item, "a node", &["cpus", "memory"])?;
-    let cpus = item.get("cpus").map_or(Some(Vec::new()), |node| cpu_list(check, node));
-    let memory = item.get("memory").map_or(Some(0), |node| memory_mib(check, node));
-    Some(TopologyNode { cpus: cpus?, memory_mib: memory? })
-}
-
-/// `0-3`, `0-3,8`, `[0, 1]`.
-fn cpu_list(check: &mut Check<'_>, node: &Node) -> Option<Vec<u32>> {
-    let texts = match &node.content {
-        Content::List(items) if items.is_empty() => return Some(Vec::new()),
-        _ => check.texts(node, "`cpus`")?,
-    };
-    let cpus = parse_cpu_list(&texts.join(","));
-    if cpus.is_none() {
-        check.advise(node.spot, "`cpus` is no list of CPUs", "write for example 0-3 or 0-3,8");
-    }
-    cpus
-}
-
-/// The numbers that `0-3,8` names; `None` if it names none.
-pub fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
-    let number = |digits: &str| digits.trim().parse::<u32>().ok().filter(|n| *n < MAX_CPUS);
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last {
-            return None;
-        }
-        cpus.extend(first..=last);
-        if cpus.len() > MAX_CPUS as usize {
-            return None;
-        }
-    }
-    Some(cpus)
-}
-
-fn read_distances(check: &mut Check<'_>, node: &Node, n: u32) -> Option<Vec<Vec<u32>>> {
-    if node.text() == Some("ring") {
-        let matrix = distances(n, &|i, j| ring(n, i, j));
-        return Some(matrix);
-    }
-    let Content::List(rows) = &node.content else {
-        let hint = "write `ring`, or one list of distances per node, as [[10, 20], [20, 10]]";
-        check.advise(node.spot, format!("`distances` cannot be {}", node.kind()), hint);
-        return None;
-    };
-    if rows.len() != n as usize {
-        let rows = crate::text::count(rows.len(), "row");
-        let message = format!("`distances` has {rows} for {n} nodes");
-        check.complain(node.spot, message);
-        return None;
-    }
-    let read: Vec<Option<Vec<u32>>> =
-        rows.iter().enumerate().map(|(i, row)| distance_row(check, row, i, n)).collect();
-    read.into_iter().collect()
-}
-
-fn distance_row(check: &mut Check<'_>, row: &Node, i: usize, n: u32) -> Option<Vec<u32>> {
-    let items = check.list(row, "a row of `distances`")?;
-    if items.len() != n as usize {
-        let message = format!("row {i} of `distances` has {} numbers for {n} nodes", items.len());
-        check.complain(row.spot, message);
-        return None;
-    }
-    let mut values = Vec::new();
-    for (j, item) in items.iter().enumerate() {
-        let range = if i == j { LOCAL_DISTANCE..=LOCAL_DISTANCE } else { LOCAL_DISTANCE + 1..=254 };
-        let what = format!("the distance from node {i} to node {j}");
-        values.push(check.small(item, &what, range));
-    }
-    values.into_iter().collect()
-}
-
-/// Rules between the keys of a topology.
-fn consistent(check: &mut Check<'_>, entry: &Entry, topology: &Topology) {
-    let what = format!("topology `{}`", entry.key);
-    if topology.nodes.is_empty() {
-        if let Some(node) = entry.value.get("distances") {
-            check.complain(node.spot, "`distances` means nothing without `nodes`");
-        }
-        return;
-    }
-    let spot = entry.value.get("nodes").map_or(entry.spot, |node| node.spot);
-    for cpu in 0..topology.cpus() {
-        let times =
-            topology.nodes.iter().flat_map(|node| &node.cpus).filter(|c| **c == cpu).count();
-        if times != 1 {
-            let message =
-                format!("{what}: CPU {cpu} is in {times} nodes, and must be in exactly one");
-            check.complain(spot, message);
-            break;
-        }
-    }
-    if let Some(cpu) =
-        topology.nodes.iter().flat_map(|node| &node.cpus).find(|c| **c >= topology.cpus())
-    {
-        let message = format!("{what}: there is no CPU {cpu}, the last is {}", topology.cpus() - 1);
-        check.complain(spot, message);
-    }
-    let sum: u64 = topology.nodes.iter().map(|node| node.memory_mib).sum();
-    if sum != topology.memory_mib {
-        let message = format!(
-            "{what}: its nodes have {sum} MiB together, and `memory` says {} MiB",
-            topology.memory_mib
-        );
-        check.advise(spot, message, "make them equal, or leave `memory` out");
-    }
 }

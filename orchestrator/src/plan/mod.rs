@@ -9,6 +9,7 @@ mod matrix;
 pub mod placement;
 pub mod random;
 mod schedule;
+pub mod shape;
 pub mod topology;
 
 pub use build::{DEFAULT_PAIRS, QUICK_PAIRS, build};

@@ -73,6 +73,7 @@ pub fn uniform(
         memory_mib: memory_mib * u64::from(sockets),
         distances: distances(n, distance),
         nodes,
+        ..Topology::default()
     }
 }
 

@@ -10,16 +10,21 @@ use super::page::Page;
 
 /// What became of each claim of the report that is tried; nothing if there is none.
 pub(super) fn claims(page: &mut Page, report: &Report<'_>) {
-    let answers = answer_claims(report.plan, &report.analysis.comparisons);
-    if answers.is_empty() {
+    let lines = claim_lines(report);
+    if lines.is_empty() {
         return;
     }
     page.blank();
     page.line("claims of the report");
-    for answer in &answers {
-        let lead = format!("  {:<15} ", answer.answer.words());
-        page.paragraph(&lead, [sentence(answer).into()]);
+    for (answer, sentence) in lines {
+        page.paragraph(&format!("  {answer:<15} "), [sentence.into()]);
     }
+}
+
+/// The same for a page: each claim's answer and its sentence, not yet made safe.
+pub(super) fn claim_lines(report: &Report<'_>) -> Vec<(&'static str, String)> {
+    let answers = answer_claims(report.plan, &report.analysis.comparisons);
+    answers.iter().map(|answer| (answer.answer.words(), sentence(answer))).collect()
 }
 
 fn sentence(answer: &ClaimAnswer<'_>) -> String {

@@ -1,4 +1,4 @@
-use kduel_protocol::{Better, KnobReading};
+use kduel_protocol::{Better, CacheFacts, DomainFacts, KnobReading, Topology};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::analyse::{
 };
 use crate::boot::Accel;
 use crate::fault::Fault;
-use crate::plan::Measure;
+use crate::plan::{Measure, PlannedExperiment};
 use crate::text::escape;
 
 use super::Report;
@@ -39,6 +39,7 @@ pub fn json(report: &Report<'_>) -> String {
         comparisons: analysis.comparisons.iter().map(comparison).collect(),
         sides: analysis.sides.iter().map(|side| self::side(report, side)).collect(),
         geometric_means: geometric_lines(&analysis.comparisons).iter().map(geometric).collect(),
+        experiments: report.plan.experiments.iter().map(experiment).collect(),
         distributions: analysis.distributions.iter().map(distribution).collect(),
         claims: claims_json(report),
         warnings: analysis.warnings.iter().map(|warning| escape(warning)).collect(),
@@ -70,6 +71,7 @@ struct Document<'a> {
     basis: &'a str,
     comparisons: Vec<ComparisonJson>,
     sides: Vec<SideJson>,
+    experiments: Vec<ExperimentJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     geometric_means: Vec<GeometricJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -191,6 +193,23 @@ fn comparison(found: &Comparison) -> ComparisonJson {
     }
 }
 
+/// What was asked for.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct ExperimentJson {
+    name: String,
+    topology_name: String,
+    topology: Topology,
+}
+
+fn experiment(experiment: &PlannedExperiment) -> ExperimentJson {
+    ExperimentJson {
+        name: escape(&experiment.name),
+        topology_name: escape(&experiment.topology_name),
+        topology: experiment.topology.clone(),
+    }
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct SideJson {
@@ -209,6 +228,11 @@ struct SideJson {
     failures: Vec<FailureJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     noise: Option<SideNoise>,
+    /// What the guest's kernel told.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    caches: Vec<CacheFacts>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    scheduler_domains: Vec<DomainFacts>,
     /// In exact runs, one per CPU model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     guests: Vec<GuestJson>,
@@ -265,8 +289,22 @@ fn side(report: &Report<'_>, side: &SideSummary) -> SideJson {
         ready_ms: side.ready_ms,
         failures: side.failures.iter().map(failure).collect(),
         noise: side.noise.clone(),
+        caches: facts.map(|facts| facts.caches.iter().map(cache).collect()).unwrap_or_default(),
+        scheduler_domains: facts
+            .map(|facts| facts.domains.iter().map(domain).collect())
+            .unwrap_or_default(),
         guests: side.exact.iter().map(guest).collect(),
     }
+}
+
+fn cache(cache: &CacheFacts) -> CacheFacts {
+    let shared = cache.shared.iter().map(|cpus| escape(cpus)).collect();
+    CacheFacts { kind: escape(&cache.kind), shared, ..cache.clone() }
+}
+
+fn domain(domain: &DomainFacts) -> DomainFacts {
+    let spans = domain.spans.iter().map(|cpus| escape(cpus)).collect();
+    DomainFacts { name: domain.name.as_deref().map(escape), spans, ..domain.clone() }
 }
 
 fn knob(reading: &KnobReading) -> KnobReading {

@@ -3,7 +3,7 @@
 use crate::analyse::{Comparison, SideSummary, Verdict, relative_deviation};
 use crate::boot::Accel;
 use crate::collect::BootRecord;
-use crate::plan::{Measure, PlannedExperiment, machine_of, series_label};
+use crate::plan::{Measure, PlannedExperiment, machine_of, series_label, shape};
 use crate::text::count;
 use kduel_protocol::{Better, TrialSpec};
 
@@ -78,12 +78,8 @@ fn sides_of(page: &mut Plain, report: &Report<'_>, experiment: &PlannedExperimen
 }
 
 fn parameters(page: &mut Plain, experiment: &PlannedExperiment) {
-    let topology = &experiment.topology;
-    let cpus = count(topology.cpus() as usize, "CPU");
-    page.paragraph(
-        "  guest: ",
-        &format!("{}, {cpus}, {} MiB", experiment.topology_name, topology.memory_mib),
-    );
+    let shape = shape::summary(&experiment.topology);
+    page.paragraph("  guest: ", &format!("{}, {shape}", experiment.topology_name));
     if let Some(terms) = &experiment.exact {
         page.paragraph("  guest CPU: ", &machine_of(experiment, terms));
     }

@@ -1,6 +1,6 @@
 use kduel_protocol::Better;
 
-use crate::analyse::{Comparison, DistributionSummary, SeriesName};
+use crate::analyse::{Comparison, DistributionSummary, SeriesName, Verdict};
 
 use super::number::{interval, margin, quantity, signed_percent};
 use super::page::Page;
@@ -15,6 +15,8 @@ struct Row {
 struct Table<'a> {
     heading: String,
     rows: Vec<Row>,
+    /// Why its verdicts are what they are.
+    reasons: Vec<String>,
     operations: Vec<&'a DistributionSummary>,
 }
 
@@ -37,6 +39,10 @@ pub(super) fn numbers(
         }
         if let Some(table) = tables.last_mut() {
             table.rows.push(candidate(comparison, mark));
+            let told = matches!(comparison.verdict, Verdict::Fails | Verdict::Invalid);
+            if !told && !comparison.reason.is_empty() {
+                table.reasons.push(format!("{}: {}", comparison.side, comparison.reason));
+            }
         }
     }
     let widths = widths(&tables);
@@ -45,6 +51,9 @@ pub(super) fn numbers(
         page.paragraph("  ", [table.heading.as_str().into()]);
         for row in &table.rows {
             page.line(&format!("    {}", aligned(&row.name, &row.cells, &widths)));
+        }
+        for reason in &table.reasons {
+            page.paragraph("      ", [reason.as_str().into()]);
         }
         for operations in &table.operations {
             page.paragraph("      ", [single_operations(operations, mark).into()]);
@@ -77,6 +86,7 @@ fn begin<'a>(
                 String::new(),
             ],
         }],
+        reasons: Vec::new(),
         operations: distributions.iter().filter(own).copied().collect(),
     }
 }

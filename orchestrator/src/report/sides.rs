@@ -85,7 +85,12 @@ pub(super) fn failures(page: &mut Page, sides: &[&SideSummary]) {
             let indent = " ".repeat(lead.chars().count());
             let first = &group.first;
             for line in &first.details {
-                page.paragraph(&indent, [line.as_str().into()]);
+                // Columns stay below one another.
+                if line.contains("  ") {
+                    page.hanging(&indent, line);
+                } else {
+                    page.paragraph(&indent, [line.as_str().into()]);
+                }
             }
             if let Some(hint) = &first.hint {
                 page.paragraph(&indent, [format!("hint: {hint}").into()]);

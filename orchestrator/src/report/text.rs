@@ -1,11 +1,11 @@
 use crate::analyse::{Comparison, DistributionSummary, SideSummary, Verdict};
 use crate::boot::Accel;
-use crate::plan::{Measure, PlannedExperiment};
+use crate::plan::{Measure, PlannedExperiment, shape};
 use crate::text::count;
 
 use super::outcome::mark;
 use super::page::{Look, Page, Span};
-use super::words::sentence;
+use super::words::short;
 use super::{Report, claims, exact, geometric, series, sides};
 
 /// The report for a terminal or a file, verdict first. Ends with a newline.
@@ -62,7 +62,7 @@ fn verdicts(page: &mut Page, report: &Report<'_>) {
             page.line(&format!("  {name}"));
             lead = "      ".to_owned();
         }
-        page.paragraph(&lead, sentence(comparison, mark(report)));
+        page.paragraph(&lead, short(comparison, mark(report)));
     }
 }
 
@@ -108,10 +108,9 @@ fn one_experiment(page: &mut Page, report: &Report<'_>, experiment: &PlannedExpe
         analysis.comparisons.iter().filter(|c| c.series.experiment == experiment.name).collect();
     let operations: Vec<&DistributionSummary> =
         analysis.distributions.iter().filter(|d| d.series.experiment == experiment.name).collect();
-    let topology = &experiment.topology;
-    let cpus = count(topology.cpus() as usize, "CPU");
-    let (name, shape, memory) = (&experiment.name, &experiment.topology_name, topology.memory_mib);
-    page.paragraph("", [format!("{name} on {shape} ({cpus}, {memory} MiB)").into()]);
+    let (name, topology) = (&experiment.name, &experiment.topology_name);
+    let shape = shape::summary(&experiment.topology);
+    page.paragraph("", [format!("{name} on {topology} ({shape})").into()]);
     sides::sides(page, report.info, &own_sides);
     if own_sides.iter().any(|side| !side.failures.is_empty()) {
         page.blank();

@@ -14,14 +14,34 @@ pub(super) fn sentence(comparison: &Comparison, mark: &str) -> Vec<Span> {
     spans
 }
 
+/// The same, short enough for a line where it can be: reasons only where there are no numbers.
+pub(super) fn short(comparison: &Comparison, mark: &str) -> Vec<Span> {
+    let mut spans = match comparison.verdict {
+        Verdict::Fails | Verdict::Invalid => statement(comparison, mark),
+        _ => finding(comparison, mark),
+    };
+    if !comparison.primary {
+        spans.push("(secondary)".into());
+    }
+    spans
+}
+
 fn statement(comparison: &Comparison, mark: &str) -> Vec<Span> {
+    let mut spans = finding(comparison, mark);
+    let reason = match (comparison.verdict, comparison.change) {
+        (Verdict::Regression | Verdict::Improvement, Some(_)) => return spans,
+        (Verdict::Fails, _) => format!(": {}", comparison.reason),
+        _ => format!("; {}", comparison.reason),
+    };
+    spans.push(reason.into());
+    spans
+}
+
+fn finding(comparison: &Comparison, mark: &str) -> Vec<Span> {
     let side = &comparison.side;
     let verdict = Span::Verdict(comparison.verdict);
-    let reason = format!("; {}", comparison.reason);
     match (comparison.verdict, comparison.change) {
-        (Verdict::Fails, _) => {
-            vec![side.as_str().into(), verdict, format!(": {}", comparison.reason).into()]
-        }
+        (Verdict::Fails, _) => vec![side.as_str().into(), verdict],
         (Verdict::Regression | Verdict::Improvement, Some(change)) => {
             vec![format!("{}, ", effect(comparison, change, mark)).into(), verdict]
         }
@@ -30,9 +50,9 @@ fn statement(comparison: &Comparison, mark: &str) -> Vec<Span> {
             let ends = comparison.low.zip(comparison.high);
             let interval = ends.map(|(low, high)| format!(" {}", interval(low, high)));
             let found = format!("{side}: {change}{},", interval.unwrap_or_default());
-            vec![found.into(), verdict, reason.into()]
+            vec![found.into(), verdict]
         }
-        (_, None) => vec![format!("{side}:").into(), verdict, reason.into()],
+        (_, None) => vec![format!("{side}:").into(), verdict],
     }
 }
 

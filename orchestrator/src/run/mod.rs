@@ -6,7 +6,7 @@ mod dispatcher;
 pub mod exact;
 mod guest;
 mod progress;
-mod topology;
+pub mod topology;
 mod trial;
 
 pub use agent::AgentStream;

@@ -5,6 +5,7 @@ use kduel_stats::{Finding, Reason, Samples, judge_samples};
 use crate::analyse::decide::better;
 use crate::analyse::distribution::distributions;
 use crate::analyse::failures::{KernelBoots, fails};
+use crate::analyse::reason::whatever_is_compared;
 use crate::analyse::series::{Metric, Summaries, latest, latest_results, metrics};
 use crate::analyse::sides::summarise;
 use crate::analyse::warnings::warn;
@@ -156,33 +157,16 @@ fn fill(comparison: &mut Comparison, finding: &Finding) {
 }
 
 fn words(finding: &Finding, margin: f64) -> String {
-    let margin = number::margin(margin);
     match &finding.reason {
-        Reason::Beyond => {
-            format!("the interval excludes 0 and the change is not below the margin of {margin}")
-        }
-        Reason::Within { detectable: false } => {
-            format!("shown equal within the margin of {margin}")
-        }
-        Reason::Within { detectable: true } => {
-            format!("shown equal within the margin of {margin}; detectable, below the margin")
-        }
-        Reason::NearMargin => {
-            format!("the change lies too near the margin of {margin} to tell from which side")
-        }
         Reason::Open { smallest, needed } => format!(
-            "smallest change that could have been seen: {}; boots a side needed for {margin}: about \
-             {needed}",
-            number::percent(smallest.exp_m1())
+            "smallest change that could have been seen: {}; boots a side needed for {}: about {needed}",
+            number::percent(smallest.exp_m1()),
+            number::margin(margin)
         ),
-        Reason::Family { series } => {
-            format!("alone it would be decided, as one of {series} series it is not")
-        }
         Reason::TooFew { needed } => format!(
             "{} a side cannot give a 95 % interval; at least {needed} are needed",
             count(finding.pairs, "boot")
         ),
-        Reason::Unusable(error) => error.to_string(),
-        Reason::BeforeFirstLook { .. } | Reason::Downgraded(_) => "not judged".to_owned(),
+        reason => whatever_is_compared(reason, margin),
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use kduel_protocol::{
-    Better, CpuFacts, Event, Facts, KnobKind, KnobReading, Knobs, NodeFacts, PROTOCOL, Phase,
-    Sample, Topology, Transcript, TrialSpec, workload,
+    Better, CpuFacts, Event, Facts, Group, KnobKind, KnobReading, Knobs, NodeFacts, PROTOCOL,
+    Phase, Sample, Topology, Transcript, TrialSpec, workload,
 };
 use sha2::{Digest, Sha256};
 
@@ -217,13 +217,15 @@ fn wanted(knobs: &Knobs) -> Vec<(KnobKind, String, String)> {
 }
 
 fn cpus(topology: &Topology) -> Vec<CpuFacts> {
-    let Topology { cores, threads, .. } = *topology;
+    let Topology { dies, cores, threads, .. } = *topology;
+    let siblings = topology.groups(Group::Core);
     (0..topology.cpus())
         .map(|cpu| CpuFacts {
             cpu,
-            socket: cpu / (cores * threads),
-            core: cpu / threads % cores,
-            siblings: (cpu - cpu % threads..cpu - cpu % threads + threads).collect(),
+            socket: Some(cpu / (dies * cores * threads)),
+            die: Some(cpu / (cores * threads) % dies),
+            core: Some(cpu / threads % cores),
+            siblings: siblings.get((cpu / threads) as usize).cloned().unwrap_or_default(),
         })
         .collect()
 }
@@ -231,16 +233,17 @@ fn cpus(topology: &Topology) -> Vec<CpuFacts> {
 fn nodes(topology: &Topology) -> Vec<NodeFacts> {
     if topology.nodes.is_empty() {
         let cpus = (0..topology.cpus()).collect();
-        let memory_kib = topology.memory_mib * 1000;
-        return vec![NodeFacts { node: 0, cpus, memory_kib, distances: vec![10] }];
+        let memory_kib = Some(topology.memory_mib * 1000);
+        return vec![NodeFacts { cpus, memory_kib, distances: vec![10], ..NodeFacts::default() }];
     }
     (0..)
         .zip(topology.nodes.iter().zip(&topology.distances))
         .map(|(node, (wanted, distances))| NodeFacts {
             node,
-            cpus: wanted.cpus.clone(),
-            memory_kib: wanted.memory_mib * 1000,
+            cpus: topology.present_in(wanted),
+            memory_kib: Some(wanted.memory_mib * 1000),
             distances: distances.clone(),
+            access: None,
         })
         .collect()
 }

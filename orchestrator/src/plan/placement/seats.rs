@@ -135,7 +135,7 @@ fn groups(topology: &Topology, guests: usize, siblings: bool) -> Vec<Group> {
         .nodes
         .iter()
         .map(|node| {
-            let mut cpus = node.cpus.clone();
+            let mut cpus = topology.present_in(node);
             cpus.sort_unstable();
             group(&cpus, node.memory_mib)
         })

@@ -1,5 +1,6 @@
 //! What comes first and what comes last: the verdict, and which run it is of.
 
+use super::super::claims::claim_lines;
 use super::super::markup::{safe, spans};
 use super::super::page::Span;
 use super::super::{Report, exact, text};
@@ -17,6 +18,23 @@ pub(super) fn verdict(report: &Report<'_>, beside: &Beside, headline: Vec<Span>)
         safe(&report.info.id.to_string()),
         spans(headline),
         cards(report, beside)
+    )
+}
+
+/// What became of the claims of a report that is tried; nothing if there is none.
+pub(super) fn claims(report: &Report<'_>) -> String {
+    let lines = claim_lines(report).into_iter();
+    let rows: String = lines
+        .map(|(answer, sentence)| {
+            format!("<tr><th scope=\"row\">{answer}</th><td>{}</td></tr>\n", safe(&sentence))
+        })
+        .collect();
+    if rows.is_empty() {
+        return rows;
+    }
+    format!(
+        "<section>\n<h2>Claims of the report</h2>\n<div class=\"wide\"><table>\n<tbody>\n{rows}</tbody>\n</table></div>\n\
+         </section>\n"
     )
 }
 

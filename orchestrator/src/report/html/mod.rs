@@ -60,6 +60,7 @@ pub fn html(report: &Report<'_>, beside: &Beside) -> String {
     for line in super::geometric::lines(report) {
         html += &format!("<p>{}</p>\n", safe(&line));
     }
+    html += &head::claims(report);
     html += &forest::section(report, beside);
     let charts = charts::section(report, beside);
     let (before, behind) = match report.plan.measure {

@@ -5,7 +5,7 @@ use super::super::{Report, exact, sides};
 use crate::analyse::{SideSummary, cmdline_words};
 use crate::boot::Accel;
 use crate::collect::RunInfo;
-use crate::plan::{Measure, PlannedExperiment};
+use crate::plan::{Measure, PlannedExperiment, shape};
 use crate::text::count;
 
 /// The sides of every experiment, the limits of what is said, and the host.
@@ -22,15 +22,13 @@ pub(super) fn section(report: &Report<'_>) -> String {
 }
 
 fn one(report: &Report<'_>, experiment: &PlannedExperiment) -> String {
-    let topology = &experiment.topology;
     let own = report.analysis.sides.iter().filter(|side| side.experiment == experiment.name);
     let own: Vec<&SideSummary> = own.collect();
     let mut html = format!(
-        "<h2>Sides of {} on {} ({}, {} MiB)</h2>\n{}",
+        "<h2>Sides of {} on {} ({})</h2>\n{}",
         safe(&experiment.name),
         safe(&experiment.topology_name),
-        count(topology.cpus() as usize, "CPU"),
-        topology.memory_mib,
+        shape::summary(&experiment.topology),
         table(report.info, &own)
     );
     let failures: String = own.iter().map(|side| failures(side)).collect();

@@ -3,6 +3,9 @@
 use serde_json::Value;
 
 use super::*;
+use crate::collect::TrialNoise;
+use crate::host::noise::HostNoise;
+use crate::plan::{Claim, Prognosis};
 use crate::report::REPORT_SCHEMA;
 
 fn schema() -> jsonschema::Validator {
@@ -54,6 +57,39 @@ fn timed_exact_failing_empty_and_hostile_reports_fit() {
         let records = [exact_boot("base", 0.0, 1), exact_boot("patched", odd, 1)];
         read(&json_of(&exact_plan(), &records));
     }
+}
+
+#[test]
+fn claims_and_what_the_host_did_fit() {
+    let mut plan = plan(&["base", "patched"], 8);
+    let claim = |metric: &str, change| Claim {
+        side: "patched".into(),
+        metric: metric.into(),
+        workload: Some("fork-exit".into()),
+        base: None,
+        value: None,
+        unit: String::new(),
+        change,
+        better: Some(kduel_protocol::Better::Lower),
+        prognosis: Some(Prognosis::ByTime),
+    };
+    plan.experiments[0].claims = vec![claim("a\u{1b}[2Jb", 0.15), claim("c", -0.2)];
+    let mut records = pairs("patched", &SLOWER);
+    let steals = std::iter::once(0.5).chain(std::iter::repeat(0.1));
+    for (record, steal) in records.iter_mut().zip(steals) {
+        let host = HostNoise { steal: Some(steal), ..HostNoise::default() };
+        result_mut(record).noise = vec![TrialNoise { trial: 0, host }];
+    }
+    let report = read(&json_of(&plan, &records));
+    assert_eq!(report["claims"][0]["answer"], "reproduced");
+    assert_eq!(report["claims"][1]["answer"], "opposite");
+    assert_eq!(report["comparisons"][0]["all-pairs"]["verdict"], "regression");
+    assert_eq!(report["sides"][0]["noise"]["contaminated"], 1);
+    let (info, analysis) = (info(), analyse(&plan, &records));
+    let none = RunProfiles::default();
+    let report = Report { info: &info, plan: &plan, analysis: &analysis, profiles: &none };
+    let page = crate::report::html(&report, &crate::report::Beside::default());
+    assert!(page.contains("Claims of the report") && page.contains("a\\x1b[2Jb"), "{page}");
 }
 
 #[test]

@@ -142,7 +142,7 @@ impl ExactBootJob<'_> {
                 tell(BootPhase::Ready { after: stopwatch.elapsed() });
             }
             match &event {
-                Event::Facts(facts) => topology::check(&spec.topology, facts)?,
+                Event::Facts(facts) => topology::check(&spec.described(), facts)?,
                 Event::Sample(_) => _ = first_sample.get_or_insert_with(|| stopwatch.elapsed()),
                 _ => {}
             }
