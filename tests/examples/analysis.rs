@@ -6,8 +6,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use kduel::analyse::{Analysis, analyse, points};
 use kduel::analyse::profile::RunProfiles;
+use kduel::analyse::{Analysis, analyse, points};
 use kduel::boot::Accel;
 use kduel::clock::Stopwatch;
 use kduel::collect::{BootOutcome, BootRecord, BootResult, RunFolder, RunInfo, StoredRun};
@@ -170,9 +170,8 @@ fn measure(path: &Path) -> Result<bool, Failure> {
 /// The charts' points, as a page has them.
 fn beside(stored: &StoredRun, analysis: &Analysis) -> Beside {
     let charted = charted(analysis).into_iter();
-    let points = charted.map(|place| {
-        (place, points(&stored.plan, &stored.records, &analysis.comparisons[place]))
-    });
+    let points = charted
+        .map(|place| (place, points(&stored.plan, &stored.records, &analysis.comparisons[place])));
     Beside { points: points.collect(), ..Beside::default() }
 }
 
