@@ -417,7 +417,7 @@ mod tests {
 
     use super::*;
     use crate::boot::qemu_args::ARCHITECTURES;
-    use crate::boot::{Deadlines, SshIdentity};
+    use crate::boot::{Deadlines, Grants, SshIdentity};
     use crate::host::Version;
     use crate::id::BootId;
 
@@ -450,6 +450,7 @@ mod tests {
             },
             cpu_flags: Vec::new(),
             accel: Accel::Tcg,
+            grants: Grants::default(),
             nonce: "x".into(),
             ssh: SshIdentity {
                 host_key_blob: Vec::new(),

@@ -139,6 +139,6 @@ fn accelerators(environment: &Environment, qemu: &Qemu) -> (Finding, Accel) {
             ),
             Accel::Tcg,
         ),
-        Err(failure) => (slow(failure.to_string()), Accel::Tcg),
+        Err(failure) => (slow(failure.title), Accel::Tcg),
     }
 }

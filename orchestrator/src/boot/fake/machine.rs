@@ -165,7 +165,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::boot::{Accel, Deadlines, SshIdentity};
+    use crate::boot::{Accel, Deadlines, Grants, SshIdentity};
     use crate::id::BootId;
 
     fn trial(id: u32, workload: &str, command: Option<CommandSpec>) -> TrialSpec {
@@ -217,6 +217,7 @@ mod tests {
             },
             cpu_flags: Vec::new(),
             accel: Accel::Tcg,
+            grants: Grants::default(),
             nonce: "abc".into(),
             ssh: SshIdentity {
                 host_key_blob: Vec::new(),
