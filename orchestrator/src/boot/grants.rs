@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Accel;
+use super::process::NO_FILES;
 
 /// Nothing unless it was asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,14 @@ pub enum HugePages {
 impl HugePages {
     /// All sizes that x86 has.
     pub const ALL: [Self; 2] = [Self::TwoMib, Self::OneGib];
+
+    /// Of one of them, in MiB.
+    pub fn mib(self) -> u64 {
+        match self {
+            Self::TwoMib => 2,
+            Self::OneGib => 1024,
+        }
+    }
 
     /// As QEMU and documents write it.
     pub fn name(self) -> &'static str {
@@ -67,6 +76,14 @@ impl Grants {
         options
     }
 
+    /// How large files of QEMU may become: memory in huge pages is one, if without a name.
+    pub(super) fn file_bytes(&self, memory_mib: u64) -> u64 {
+        match self.huge_pages {
+            Some(_) => memory_mib << 20,
+            None => NO_FILES,
+        }
+    }
+
     /// An object of QEMU's, its memory in huge pages if it is memory and they were asked for.
     pub(super) fn object(&self, object: &str) -> String {
         let rest = object.strip_prefix(PLAIN).and_then(|rest| rest.strip_prefix(','));
@@ -93,7 +110,14 @@ mod tests {
         assert_eq!(none.options(Accel::Kvm, 512, false), []);
         let object = "memory-backend-ram,id=ram0,size=512M";
         assert_eq!(none.object(object), object);
+        assert_eq!(none.file_bytes(512), NO_FILES);
         assert_eq!(serde_json::to_string(&none).unwrap(), "{}");
+    }
+
+    #[test]
+    fn memory_in_huge_pages_may_be_as_large_as_it_is() {
+        let grants = Grants { huge_pages: Some(HugePages::TwoMib), ..Grants::default() };
+        assert_eq!(grants.file_bytes(1024), 1 << 30);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::console::Console;
 use super::handles::{archives, console_pipe, forwarded_port, memory_copy, open_kvm, read, rig};
-use super::process::{Launch, NO_FILES, Process};
+use super::process::{Launch, Process};
 use super::qemu_args::{Descriptors, command_line};
 use super::qmp::{Qmp, QmpEvent};
 use super::{Accel, GuestSpec, Watch};
@@ -84,7 +84,7 @@ impl Vigil {
             program: qemu.program.clone(),
             args: argv[1..].to_vec(),
             inherited,
-            file_bytes: NO_FILES,
+            file_bytes: spec.grants.file_bytes(spec.topology.memory_mib),
         };
         let mut process = Process::start(launch)?;
         match Self::take_hold(control, spec.deadlines.qmp) {

@@ -219,6 +219,7 @@ fn body(
     let topology = topology?;
     fits(check, &workloads, &topology);
     exact::can_say(check, &workloads, &terms);
+    in_pages(check, entry, &terms, &topology);
     Some(Experiment {
         name: entry.key.clone(),
         sides,
@@ -228,6 +229,19 @@ fn body(
         monitors,
         terms,
     })
+}
+
+/// A guest and each of its nodes is a whole number of huge pages.
+fn in_pages(check: &mut Check<'_>, entry: &Entry, terms: &Terms, topology: &Topology) {
+    let Some(pages) = terms.grants.huge_pages else { return };
+    let nodes = topology.nodes.iter().map(|node| node.memory_mib);
+    let all = nodes.chain([topology.memory_mib]);
+    if let Some(mib) = all.into_iter().find(|mib| mib % pages.mib() != 0) {
+        let spot = entry.value.get("huge-pages").map_or(entry.spot, |node| node.spot);
+        let size = pages.name();
+        let message = format!("{mib} MiB of memory are no whole number of huge pages of {size}");
+        check.advise(spot, message, "give the guest other memory, or smaller pages");
+    }
 }
 
 /// Commands are pinned only to CPUs that the guest has.
