@@ -133,6 +133,10 @@ pub fn command_line(
     }
     add("cpu", &cpu(spec));
     for (name, value) in topology_args::options(&spec.topology) {
+        add(name, &if name == "object" { spec.grants.object(&value) } else { value });
+    }
+    let (memory_mib, nodes) = (spec.topology.memory_mib, &spec.topology.nodes);
+    for (name, value) in spec.grants.options(spec.accel, memory_mib, !nodes.is_empty()) {
         add(name, &value);
     }
     add("add-fd", &format!("fd={},set=2", fds.console));
@@ -181,7 +185,7 @@ mod tests {
     use kduel_protocol::{Topology, TopologyNode};
 
     use super::*;
-    use crate::boot::{Deadlines, SshIdentity};
+    use crate::boot::{Deadlines, Grants, HugePages, SshIdentity};
     use crate::id::BootId;
 
     const X86: &Architecture = &ARCHITECTURES[0];
@@ -197,6 +201,7 @@ mod tests {
             topology,
             cpu_flags: vec!["-erms".into()],
             accel,
+            grants: Grants::default(),
             nonce: "abc".into(),
             ssh: SshIdentity {
                 host_key_blob: Vec::new(),
@@ -253,6 +258,59 @@ mod tests {
         assert!(shown.contains("-add-fd fd=7,set=1\n-accel kvm,device=/dev/fdset/1\n"));
         assert!(shown.contains("-cpu host,migratable=off,-erms\n"));
         assert!(!shown.contains("tsc=reliable"));
+    }
+
+    #[test]
+    fn a_guest_may_have_cpus_and_huge_pages_for_itself() {
+        let mut spec = spec(Accel::Kvm, plain(2, 1));
+        spec.grants = Grants { cpu_pm: true, huge_pages: Some(HugePages::OneGib) };
+        spec.cpu_flags = vec!["kvm-hint-dedicated=on".into()];
+        insta::assert_snapshot!(shown(&spec), @r"
+        /usr/bin/qemu-system-x86_64
+        -nodefaults
+        -no-user-config
+        -no-reboot
+        -S
+        -name kduel-adhoc-b00-base,debug-threads=on
+        -display none
+        -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny
+        -machine q35,firmware=qboot.rom
+        -add-fd fd=7,set=1
+        -accel kvm,device=/dev/fdset/1
+        -cpu host,migratable=off,kvm-hint-dedicated=on
+        -smp 2,sockets=1,cores=2,threads=1
+        -m 512M
+        -overcommit cpu-pm=on
+        -object memory-backend-memfd,hugetlb=on,hugetlbsize=1G,prealloc=on,share=off,id=ram,size=512M
+        -machine memory-backend=ram
+        -add-fd fd=3,set=2
+        -chardev file,id=console,path=/dev/fdset/2,append=on
+        -serial chardev:console
+        -chardev socket,id=control,fd=4
+        -mon chardev=control,mode=control
+        -netdev user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:0-:22
+        -device virtio-net-pci,netdev=net,romfile=
+        -kernel /proc/self/fd/5
+        -initrd /proc/self/fd/6
+        -append console=ttyS0 rdinit=/init panic=-1 random.trust_cpu=on cryptomgr.notests quiet
+        ");
+        spec.accel = Accel::Tcg;
+        assert!(!shown(&spec).contains("cpu-pm"), "it would be a promise that nobody keeps");
+    }
+
+    #[test]
+    fn each_node_has_huge_pages_of_its_own() {
+        let node = |cpu, memory_mib| TopologyNode { cpus: vec![cpu], memory_mib };
+        let nodes = vec![node(0, 512), node(1, 256)];
+        let mut spec = spec(Accel::Kvm, Topology { sockets: 2, cores: 1, nodes, ..plain(2, 1) });
+        spec.grants.huge_pages = Some(HugePages::TwoMib);
+        let shown = shown(&spec);
+        let objects: Vec<_> = shown.lines().filter(|line| line.starts_with("-object")).collect();
+        insta::assert_snapshot!(objects.join("\n"), @r"
+        -object memory-backend-memfd,hugetlb=on,hugetlbsize=2M,prealloc=on,share=off,id=ram0,size=512M
+        -object memory-backend-memfd,hugetlb=on,hugetlbsize=2M,prealloc=on,share=off,id=ram1,size=256M
+        ");
+        assert!(!shown.contains("memory-backend=ram\n"));
     }
 
     #[test]
