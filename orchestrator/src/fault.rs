@@ -78,6 +78,10 @@ pub enum FailureClass {
     QemuStopped,
     /// QEMU does not answer on its control socket.
     QemuStuck,
+    /// Another run measures on the same CPUs.
+    CpusHeld,
+    /// QEMU's threads are not on the CPUs that they were placed on.
+    NotPinned,
     /// The accelerator does not work on this host.
     AcceleratorBroken,
     /// SSH cannot be reached or refuses our key.
@@ -130,6 +134,8 @@ impl FailureClass {
             | Self::QemuKilled
             | Self::QemuStopped
             | Self::QemuStuck
+            | Self::CpusHeld
+            | Self::NotPinned
             | Self::AcceleratorBroken
             | Self::SshRefused
             | Self::SshCut
@@ -164,6 +170,8 @@ impl FailureClass {
             Self::QemuKilled => "QEMU was killed",
             Self::QemuStopped => "QEMU was stopped in between",
             Self::QemuStuck => "QEMU does not answer",
+            Self::CpusHeld => "CPUs are in use",
+            Self::NotPinned => "guest is not on its CPUs",
             Self::AcceleratorBroken => "accelerator does not work",
             Self::SshRefused => "SSH refused",
             Self::SshCut => "SSH connection was cut",

@@ -182,14 +182,20 @@ fn the_plan_of_the_example_is_shown() {
         Path::new("/"),
         &["-f", example().to_str().unwrap(), "demo", "cgroup-move", "numa", "--measure", "time"],
     );
-    let shown =
-        kduel::cli::plan::render(&plan, kduel::boot::Accel::Tcg, None, &|experiment, side| {
+    let host = kduel::host::topology::HostTopology::default();
+    let shown = kduel::cli::plan::render(
+        &plan,
+        kduel::boot::Accel::Tcg,
+        None,
+        &host,
+        &|experiment, side| {
             vec![
                 "qemu".to_owned(),
                 "-name".to_owned(),
                 format!("{} {}", experiment.name, side.name),
             ]
-        });
+        },
+    );
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/plan.txt");
     let expected = std::fs::read_to_string(&golden).unwrap_or_default();
     if shown != expected {

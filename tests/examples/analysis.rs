@@ -128,6 +128,7 @@ fn make(folder: &Path, samples: usize) -> Result<(), Failure> {
                     took_ms: 5000,
                     accel: Accel::Tcg,
                     exact: None,
+                    placement: None,
                     outcome: BootOutcome::Completed(Box::new(result)),
                 })?;
             }

@@ -93,6 +93,7 @@ impl Sandbox {
         command
             .current_dir(self.work())
             .env("KDUEL_STATE_DIR", self.state())
+            .env("KDUEL_LOCK_DIR", self.folder.path().join("locks"))
             .env("TMPDIR", self.temporary())
             .env_remove("RUST_BACKTRACE")
             .env_remove("RUST_LOG");

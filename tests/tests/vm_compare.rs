@@ -80,7 +80,7 @@ fn two_sockets_and_two_nodes_are_seen_by_the_guest() {
     let output = sandbox
         .kduel()
         .args(["run", "-a", "debian:bookworm", "-b", "debian:bookworm", "--aa", "--accel", "tcg"])
-        .args(["--topology", "2s4c", "--pairs", "1", "--iterations", "1", "--json"])
+        .args(["--topology", "2s4c", "--overcommit", "--pairs", "1", "--iterations", "1", "--json"])
         .args(["-w", "syscall:call=getppid"])
         .output()
         .expect("start kduel");

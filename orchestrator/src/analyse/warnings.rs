@@ -18,6 +18,10 @@ pub(super) fn warn(
     warnings: &mut Vec<String>,
 ) {
     let Some((base, candidates)) = sides.split_first() else { return };
+    if let Some(placement) = experiment.placement.as_ref().filter(|each| each.overcommitted) {
+        let (name, why) = (&experiment.name, placement.notes.join(", "));
+        warnings.push(format!("{name}: overcommitted, every number is marked with !: {why}"));
+    }
     for side in sides {
         let name = &side.name;
         if side.not_idle > 0 {

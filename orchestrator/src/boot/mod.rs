@@ -8,6 +8,7 @@ mod guest_user;
 mod handles;
 mod launch;
 pub mod lines;
+pub mod pin;
 pub mod process;
 pub mod qemu;
 pub mod qemu_args;

@@ -132,11 +132,13 @@ pub fn command_line(
         add(name, &value);
     }
     add("cpu", &cpu(spec));
-    for (name, value) in topology_args::options(&spec.topology) {
+    let bound = spec.placement.as_ref().map_or(&[][..], |placement| &placement.memory);
+    let options = bound_memory(topology_args::options(&spec.topology), &spec.topology, bound);
+    let own_memory = options.iter().any(|(name, _)| *name == "object");
+    for (name, value) in options {
         add(name, &if name == "object" { spec.grants.object(&value) } else { value });
     }
-    let (memory_mib, nodes) = (spec.topology.memory_mib, &spec.topology.nodes);
-    for (name, value) in spec.grants.options(spec.accel, memory_mib, !nodes.is_empty()) {
+    for (name, value) in spec.grants.options(spec.accel, spec.topology.memory_mib, own_memory) {
         add(name, &value);
     }
     add("add-fd", &format!("fd={},set=2", fds.console));
@@ -175,6 +177,29 @@ fn cpu(spec: &GuestSpec) -> String {
     cpu
 }
 
+/// The arguments of the topology with the memory of each node on the host node that it is placed on.
+fn bound_memory(
+    mut args: Vec<(&'static str, String)>,
+    topology: &kduel_protocol::Topology,
+    nodes: &[Option<u32>],
+) -> Vec<(&'static str, String)> {
+    let policy = |node: u32| format!(",host-nodes={node},policy=bind,prealloc=on");
+    if let ([Some(node)], true) = (nodes, topology.nodes.is_empty()) {
+        let backend = format!("memory-backend-ram,id=ram,size={}M", topology.memory_mib);
+        args.push(("object", backend + &policy(*node)));
+        args.push(("machine", "memory-backend=ram".to_owned()));
+        return args;
+    }
+    for (id, node) in nodes.iter().enumerate() {
+        let start = format!("memory-backend-ram,id=ram{id},");
+        let backend = args.iter_mut().find(|(_, value)| value.starts_with(&start));
+        if let (Some(node), Some((_, value))) = (node, backend) {
+            value.push_str(&policy(*node));
+        }
+    }
+    args
+}
+
 /// A value within one of QEMU's comma-separated lists.
 pub(super) fn escaped(value: &str) -> String {
     value.replace(',', ",,")
@@ -209,6 +234,7 @@ mod tests {
                 client_public_line: String::new(),
             },
             deadlines: Deadlines::of(accel),
+            placement: None,
         }
     }
 
@@ -318,6 +344,34 @@ mod tests {
         assert!(
             shown(&spec(Accel::Tcg, plain(4, 2))).contains("-cpu max,vendor=GenuineIntel,-erms\n")
         );
+    }
+
+    #[test]
+    fn memory_is_bound_to_the_nodes_that_it_is_placed_on() {
+        let bound = |name: &str, memory: Vec<Option<u32>>| {
+            let topology = crate::plan::topology::named(name).unwrap();
+            let placement = crate::plan::Placement { memory, ..Default::default() };
+            let spec = GuestSpec { placement: Some(placement), ..spec(Accel::Kvm, topology) };
+            let lines = shown(&spec);
+            let is_memory = |line: &&str| line.contains("memory-backend");
+            lines.lines().filter(is_memory).collect::<Vec<_>>().join("\n")
+        };
+        let policy = "policy=bind,prealloc=on";
+        assert_eq!(
+            bound("2s1c", vec![Some(1), None]),
+            format!(
+                "-object memory-backend-ram,id=ram0,size=512M,host-nodes=1,{policy}\n\
+                 -object memory-backend-ram,id=ram1,size=512M"
+            )
+        );
+        assert_eq!(
+            bound("1s1c", vec![Some(0)]),
+            format!(
+                "-object memory-backend-ram,id=ram,size=512M,host-nodes=0,{policy}\n\
+                 -machine memory-backend=ram"
+            )
+        );
+        assert_eq!(bound("1s1c", Vec::new()), "");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Grants;
 use crate::event::RunEvent;
 use crate::id::BootId;
+use crate::plan::Placement;
 
 /// What a guest is, without where it runs. Everything a [`super::Machine`] needs to boot.
 #[derive(Debug, Clone)]
@@ -39,6 +40,8 @@ pub struct GuestSpec {
     pub ssh: SshIdentity,
     /// How long what may take.
     pub deadlines: Deadlines,
+    /// Where its threads and memory are bound to; anywhere if absent.
+    pub placement: Option<Placement>,
 }
 
 /// The keys of one boot. Both pairs are made on the host and handed to the guest in its overlay.

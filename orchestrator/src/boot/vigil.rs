@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::console::Console;
 use super::handles::{archives, console_pipe, forwarded_port, memory_copy, open_kvm, read, rig};
+use super::pin::pin;
 use super::process::{Launch, Process};
 use super::qemu_args::{Descriptors, command_line};
 use super::qmp::{Qmp, QmpEvent};
@@ -18,6 +19,7 @@ use crate::clock::{Deadline, Stopwatch};
 use crate::event::RunEvent;
 use crate::fault::{Failure, FailureClass};
 use crate::host::Qemu;
+use crate::plan::Placement;
 
 /// How often the guest's state is looked at while nothing happens.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -87,7 +89,9 @@ impl Vigil {
             file_bytes: spec.grants.file_bytes(spec.topology.memory_mib),
         };
         let mut process = Process::start(launch)?;
-        match Self::take_hold(control, spec.deadlines.qmp) {
+        let held =
+            Self::take_hold(control, spec.deadlines.qmp, process.id(), spec.placement.as_ref());
+        match held {
             Ok((qmp, threads)) => Ok(Self {
                 process,
                 qmp,
@@ -100,16 +104,26 @@ impl Vigil {
                 heard: Stopwatch::start(),
             }),
             // Most likely it refused its arguments, and says so better itself.
+            Err(failure) if failure.class == FailureClass::NotPinned => Err(failure),
             Err(_) if process.wait(REPORT_QUIET) => Err(ended(&mut process, &console)),
             Err(failure) => Err(failure),
         }
     }
 
-    fn take_hold(control: UnixStream, patience: Duration) -> Result<(Qmp, Vec<u64>), Failure> {
+    /// The guest goes on only once its threads are where they belong.
+    fn take_hold(
+        control: UnixStream,
+        patience: Duration,
+        pid: u32,
+        placement: Option<&Placement>,
+    ) -> Result<(Qmp, Vec<u64>), Failure> {
         let mut qmp = Qmp::greet(control, patience)?;
         let cpus = qmp.execute("query-cpus-fast", Value::Null)?;
         let threads = cpus.as_array().into_iter().flatten();
-        let threads = threads.filter_map(|cpu| cpu["thread-id"].as_u64()).collect();
+        let threads: Vec<u64> = threads.filter_map(|cpu| cpu["thread-id"].as_u64()).collect();
+        if let Some(placement) = placement {
+            pin(pid, &threads, placement)?;
+        }
         qmp.execute("cont", Value::Null)?;
         Ok((qmp, threads))
     }
@@ -451,6 +465,7 @@ mod tests {
                 client_public_line: String::new(),
             },
             deadlines,
+            placement: None,
         };
         let watch = Watch { listener: Arc::new(|_| {}), stop: Arc::default() };
         Vigil::start(&spec, &qemu, &watch).err().unwrap()

@@ -104,6 +104,7 @@ pub fn run(args: &AddArgs, environment: &Environment) -> Result<u8, CliError> {
         accel: Accel::Tcg,
         backend: Backend::Qemu(qemu),
         exact: Some(exact),
+        lock: None,
         folder,
         records: stored.records,
     };

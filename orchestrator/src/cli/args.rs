@@ -176,6 +176,10 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value_t)]
     pub accel: AccelArg,
 
+    /// Let threads of timed guests share CPUs where the host has too few; marks every number.
+    #[arg(long)]
+    pub overcommit: bool,
+
     /// Use this QEMU.
     #[arg(long, value_name = "PATH")]
     pub qemu: Option<PathBuf>,
@@ -194,7 +198,7 @@ pub struct RunArgs {
 }
 
 /// What decides a plan or its folder, and so means nothing to a run that has both.
-const PLAN_FLAGS: [&str; 37] = [
+const PLAN_FLAGS: [&str; 38] = [
     "experiments",
     "file",
     "base",
@@ -229,6 +233,7 @@ const PLAN_FLAGS: [&str; 37] = [
     "calibrate",
     "aa",
     "seed",
+    "overcommit",
     "command",
     "out",
     "label",
@@ -264,6 +269,10 @@ pub struct RunOptions {
     /// Begin a timed run although it could not show a change as small as its margin.
     #[arg(long)]
     pub anyway: bool,
+
+    /// Do not wait for another run that measures on the same CPUs.
+    #[arg(long)]
+    pub no_wait: bool,
 
     /// Boot every side of an exact run, also those whose result is known.
     #[arg(long)]

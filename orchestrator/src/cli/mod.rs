@@ -13,6 +13,7 @@ mod import;
 mod kernels;
 mod logging;
 mod page;
+mod placement;
 pub mod plan;
 mod prepare;
 mod profile;
@@ -208,7 +209,10 @@ fn show_plan(args: &args::RunArgs, environment: &Environment) -> Result<u8, CliE
         Some(qemu) => nominal_command_line(qemu, experiment, side, accel),
         None => vec!["no QEMU was found: see `kduel doctor`".to_owned()],
     };
-    report::emit(&plan::render(&plan, accel, budget, &command_line))?;
+    let host = placement::this_host(environment);
+    // What is refused is told where it is shown.
+    let _ = placement::place_guests(&mut plan, &host, args.overcommit);
+    report::emit(&plan::render(&plan, accel, budget, &host, &command_line))?;
     Ok(exit_code::DONE)
 }
 

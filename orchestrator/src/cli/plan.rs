@@ -7,9 +7,11 @@ use kduel_protocol::{Knobs, Monitor, Topology, TrialSpec};
 use super::sight;
 use crate::analyse::{self, looks_at};
 use crate::boot::Accel;
+use crate::host::topology::HostTopology;
+use crate::plan::placement::picture;
 use crate::plan::{
-    Block, ExactTerms, Measure, Plan, PlannedExperiment, PlannedSide, Statistic, cost, machine_of,
-    series_label, shape,
+    self, Block, ExactTerms, Measure, Plan, PlannedExperiment, PlannedSide, Statistic, cost,
+    machine_of, series_label, shape,
 };
 use crate::text::{count, escape};
 use crate::units;
@@ -26,6 +28,7 @@ pub fn render(
     plan: &Plan,
     accel: Accel,
     budget: Option<Duration>,
+    host: &HostTopology,
     command_line: CommandLineOf<'_>,
 ) -> String {
     let is_exact = plan.measure == Measure::Instructions;
@@ -50,6 +53,11 @@ pub fn render(
             Measure::Instructions => String::new(),
         };
         let sights = sights(plan, experiment, accel, budget);
+        let placement = match plan.measure {
+            Measure::Time => placement(host, experiment),
+            Measure::Instructions => String::new(),
+        };
+        let sights = placement + &sights;
         out += &render_experiment(experiment, &looks, &sights, accel, command_line);
     }
     out
@@ -115,6 +123,19 @@ fn sights(
     let budget = budget.unwrap_or_else(|| cost::of_experiment(experiment, accel).total);
     section("detects", all.iter().map(sight::line))
         + &section("budget", sight::budget(plan, experiment, accel, budget).into_iter())
+}
+
+/// What of the host the guests would have.
+fn placement(host: &HostTopology, experiment: &PlannedExperiment) -> String {
+    match &experiment.placement {
+        Some(placement) => section("placement", picture(host, placement).into_iter()),
+        None if host.cpus.is_empty() => String::new(),
+        None => {
+            let refused = plan::place(host, &experiment.topology, 1, false).err();
+            let why = refused.map(|no_room| format!("refused without --overcommit: {no_room}"));
+            section("placement", why.into_iter())
+        }
+    }
 }
 
 /// When a run may end before its last pair; empty if it may not.
@@ -206,6 +227,52 @@ fn quote(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::placement::place_guests;
+    use crate::collect::testing::plan;
+    use crate::host::topology::testing::{plain, two_nodes};
+    use crate::plan::topology::named;
+
+    /// The plan of a guest on a host, without what other tests show.
+    fn planned(name: &str, host: &HostTopology) -> String {
+        let mut plan = plan(&["base", "patched"], 6);
+        plan.experiments[0].topology = named(name).unwrap();
+        plan.experiments[0].topology_name = name.to_owned();
+        _ = place_guests(&mut plan, host, false);
+        let shown = render(&plan, Accel::Kvm, None, host, &|_, _| vec!["qemu".to_owned()]);
+        let from = shown.find("\nexperiment").unwrap();
+        shown[from..].split("  detects").next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn the_picture_of_a_wide_guest_on_a_host_of_two_nodes() {
+        insta::assert_snapshot!(planned("numa-q-16", &two_nodes().read()), @r"
+
+        experiment fork: 12 guests, 6 pairs, about 36.0 s
+          topology  numa-q-16: 16 CPUs: 4 sockets x 4 cores, 2048 MiB, 4 nodes
+                    node  CPUs   memory  distances
+                    0     0-3    512M    10 20 20 20
+                    1     4-7    512M    20 10 20 20
+                    2     8-11   512M    20 20 10 20
+                    3     12-15  512M    20 20 20 10
+          sides     base: debian:bookworm
+                    patched: debian:trixie
+          trials    fork-exit: 3 iterations after 2 of warm-up, about 0 ns
+          placement 16 vCPUs on CPUs 1-8,12-19, the rest of QEMU on CPUs 0,24
+                    node 0, package 0, 65536 MiB: memory of guest nodes 0, 1
+                      core  0    1    2    3    4    5    6    7    8    9    10   11
+                      runs  q/q  0/-  1/-  2/-  3/-  4/-  5/-  6/-  7/-  ./.  ./.  ./.
+                    node 1, package 1, 65536 MiB: memory of guest nodes 2, 3
+                      core  12    13    14    15    16    17    18    19    20    21    22    23
+                      runs  8/-   9/-   10/-  11/-  12/-  13/-  14/-  15/-  ./.   ./.   ./.   ./.
+                    0, 1: a vCPU  *: any vCPU  q: rest of QEMU  -: kept idle  .: free  x: not to be used
+        ");
+    }
+
+    #[test]
+    fn what_would_be_refused_is_said() {
+        let shown = planned("2s4c", &plain(2).read());
+        assert!(shown.contains("placement refused without --overcommit: 8 cores"), "{shown}");
+    }
 
     #[test]
     fn words_survive_a_shell() {

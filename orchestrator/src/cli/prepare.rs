@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::CliError;
 use super::args::{AccelArg, RunArgs, RunOptions};
+use super::placement;
 use super::sight::refuse_blind;
 use super::watch::Watcher;
 use crate::boot::Accel;
@@ -19,6 +20,7 @@ use crate::config::{self, Environment, KernelSpec, Loaded};
 use crate::event::RunEvent;
 use crate::fault::{Failure, FailureClass};
 use crate::host::accel::{self, AccelReport};
+use crate::host::lock::CpuLock;
 use crate::host::qemu::Qemu;
 use crate::host::tool;
 use crate::plan::{self, Measure, Plan, PlannedSide};
@@ -46,6 +48,8 @@ pub(super) struct Prepared {
     pub(super) backend: Backend,
     /// What boots the guests of an exact run.
     pub(super) exact: Option<ExactRig>,
+    /// Keeps other runs off the CPUs of this one.
+    pub(super) lock: Option<CpuLock>,
     /// Where results go.
     pub(super) folder: RunFolder,
     /// What an earlier part of the same run has done.
@@ -73,6 +77,11 @@ fn start(
 ) -> Result<Prepared, CliError> {
     let (loaded, mut plan) = planned(args, environment)?;
     check_console(options, &plan)?;
+    if args.backend.is_none() {
+        let host = placement::this_host(environment);
+        placement::place_guests(&mut plan, &host, args.overcommit)?;
+        host.limits.iter().for_each(|limit| watcher.say(limit));
+    }
     for experiment in &mut plan.experiments {
         pin_files(&mut experiment.files)?;
     }
@@ -97,8 +106,9 @@ fn start(
     info.qemu = rig.qemu_info();
     info.kernels = identities(&plan, &rig.kernels);
     let runs = options.out.clone().unwrap_or_else(|| environment.runs_dir());
+    let lock = placement::hold(&plan, environment, !options.no_wait, watcher)?;
     let folder = RunFolder::create(&runs, &plan, info)?;
-    let mut prepared = rig.prepared(plan, folder, Vec::new());
+    let mut prepared = rig.prepared(plan, folder, Vec::new(), lock);
     if let Some(exact) = &mut prepared.exact {
         exact.use_known = !options.no_cache;
     }
@@ -185,6 +195,7 @@ fn resume(
         let others = exact.digests.other_than(boots.map(|boot| &boot.inputs)).into_iter();
         differences.extend(others.map(|name| format!("{name}: not the file that it was")));
     }
+    differences.extend(placement::lost(&stored.plan, &placement::this_host(environment)));
     if !differences.is_empty() {
         let failure = Failure::new(
             FailureClass::HostIo,
@@ -193,7 +204,8 @@ fn resume(
         .hint("start a new run; the pairs of this one stay in its report");
         return Err(differences.into_iter().fold(failure, Failure::detail).into());
     }
-    Ok(rig.prepared(stored.plan, folder, stored.records))
+    let lock = placement::hold(&stored.plan, environment, !options.no_wait, watcher)?;
+    Ok(rig.prepared(stored.plan, folder, stored.records, lock))
 }
 
 /// What the user does not say anew stays as the run began.
@@ -274,9 +286,18 @@ impl Rig {
         }
     }
 
-    fn prepared(self, plan: Plan, folder: RunFolder, records: Vec<BootRecord>) -> Prepared {
+    fn prepared(
+        self,
+        plan: Plan,
+        folder: RunFolder,
+        records: Vec<BootRecord>,
+        mut lock: Option<CpuLock>,
+    ) -> Prepared {
         let Self { kernels, accel, backend, exact } = self;
-        Prepared { plan, kernels, accel, backend, exact, folder, records }
+        if let Some(lock) = &mut lock {
+            lock.tell(&placement::holder(Some(&folder.id().0)));
+        }
+        Prepared { plan, kernels, accel, backend, exact, lock, folder, records }
     }
 }
 

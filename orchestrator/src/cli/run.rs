@@ -50,6 +50,8 @@ pub fn run(command: &RunCommand, environment: &Environment) -> Result<u8, CliErr
         watcher.say(&format!("run {}", prepared.folder.id()));
         let budget = args.budget.map(|seconds| Duration::from_secs(seconds.into()));
         let end = carry_out(&mut prepared, budget, &watcher)?;
+        // Nothing is measured any more.
+        prepared.lock = None;
         Ok((prepared, end))
     });
     watcher.finish();

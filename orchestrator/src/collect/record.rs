@@ -7,6 +7,7 @@ use crate::boot::Accel;
 use crate::fault::Failure;
 use crate::host::noise::HostNoise;
 use crate::id::BootId;
+use crate::plan::Placement;
 
 /// One boot of one side, whole. One line of `journal.jsonl`, written and synced when the boot ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +42,10 @@ pub struct BootRecord {
     /// What only a boot of an exact run has.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exact: Option<Box<ExactBoot>>,
+    /// Where its threads and memory were bound to, read back before its first instruction; anywhere if
+    /// absent.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub placement: Option<Placement>,
     /// What came of it.
     pub outcome: BootOutcome,
 }

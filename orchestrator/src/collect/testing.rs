@@ -37,6 +37,7 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
         margin: crate::plan::MarginTerms::default(),
         calibrated: Vec::new(),
         exact: None,
+        placement: None,
         claims: Vec::new(),
     };
     Plan {
@@ -159,6 +160,7 @@ fn record(experiment: &str, side: &str, block: usize, outcome: BootOutcome) -> B
         took_ms: 9100,
         accel: Accel::Tcg,
         exact: None,
+        placement: None,
         outcome,
     }
 }

@@ -23,6 +23,12 @@ pub struct Environment {
     pub agent: Option<PathBuf>,
     /// `KDUEL_QEMU_PLUGIN`: the counting plugin, if it is not beside `kduel`.
     pub plugin: Option<PathBuf>,
+    /// `KDUEL_LOCK_DIR`: where all runs of this host say which CPUs they measure on.
+    pub lock_dir: Option<PathBuf>,
+    /// `XDG_RUNTIME_DIR`.
+    pub runtime_dir: Option<PathBuf>,
+    /// CPUs that Slurm says this process has: `SLURM_CPUS_PER_TASK`, else `SLURM_CPUS_ON_NODE`.
+    pub slurm_cpus: Option<u32>,
     /// `PATH`.
     pub path: OsString,
     /// `HOME`.
@@ -62,6 +68,13 @@ impl Environment {
             state_dir,
             agent: var("KDUEL_AGENT").map(|path| current_dir.join(path)),
             plugin: var("KDUEL_QEMU_PLUGIN").map(|path| current_dir.join(path)),
+            lock_dir: var("KDUEL_LOCK_DIR").map(|path| current_dir.join(path)),
+            runtime_dir: var("XDG_RUNTIME_DIR")
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute()),
+            slurm_cpus: ["SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE"]
+                .into_iter()
+                .find_map(|name| var(name)?.to_str()?.parse().ok()),
             path: var("PATH").unwrap_or_default(),
             home: var("HOME").map(PathBuf::from),
             log: std::env::var("KDUEL_LOG").ok(),

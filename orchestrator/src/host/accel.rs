@@ -237,6 +237,7 @@ fn tiny_guest(qemu: &Qemu, image: PathBuf, initramfs: PathBuf) -> GuestSpec {
             client_public_line: String::new(),
         },
         deadlines: Deadlines::of(Accel::Kvm),
+        placement: None,
     }
 }
 

@@ -48,6 +48,7 @@ fn experiment(from: &Experiment, seed: u64) -> PlannedExperiment {
         margin: from.terms.margin.clone(),
         calibrated: Vec::new(),
         exact: None,
+        placement: None,
         claims: from.claims.clone(),
     };
     match from.terms.measure {

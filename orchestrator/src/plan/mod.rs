@@ -6,6 +6,7 @@ pub mod cost;
 mod exact;
 mod margin;
 mod matrix;
+pub mod placement;
 pub mod random;
 mod schedule;
 pub mod shape;
@@ -16,6 +17,7 @@ pub use claim::{Claim, Prognosis};
 pub use exact::{FIRST_SEED, exact_metric, machine_of};
 pub use margin::{CalibratedSeries, MARGIN_HELP, MarginTerms, parse_margin};
 pub use matrix::{series_label, shown};
+pub use placement::{NoRoom, Placement, place};
 pub use schedule::blocks;
 
 use kduel_protocol::{Knobs, Monitor, Topology, TrialSpec};
@@ -133,6 +135,9 @@ pub struct PlannedExperiment {
     /// What only exact runs have.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exact: Option<ExactTerms>,
+    /// Where the guests of a timed run are; found when it begins, and the same for all of them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub placement: Option<Placement>,
     /// What a report says of the sides.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub claims: Vec<Claim>,

@@ -1,6 +1,7 @@
 //! The numbers for a commit message: at most 12 lines of 72 columns.
 
 use crate::analyse::{Comparison, Verdict};
+use crate::boot::Accel;
 use crate::plan::{Measure, PlannedSide};
 use crate::text::count;
 use kduel_protocol::workload;
@@ -39,12 +40,13 @@ fn method(report: &Report<'_>) -> String {
     let qemu = report.info.qemu.as_ref().map(|qemu| format!(", QEMU {}", qemu.version));
     let qemu = qemu.unwrap_or_default();
     let boots = super::outcome::boots_compared(report);
-    match (report.plan.measure, mark(report)) {
+    let accel = report.analysis.accel.unwrap_or(report.info.accelerator);
+    match (report.plan.measure, accel) {
         (Measure::Instructions, _) => {
             format!("kduel: instructions per operation, deterministic guests{qemu}:")
         }
-        (Measure::Time, "") => format!("kduel: time, {boots}, KVM{qemu}:"),
-        (Measure::Time, _) => format!("kduel: time, {boots}, emulated (~, TCG){qemu}:"),
+        (Measure::Time, Accel::Kvm) => format!("kduel: time, {boots}, KVM{qemu}:"),
+        (Measure::Time, Accel::Tcg) => format!("kduel: time, {boots}, emulated (~, TCG){qemu}:"),
     }
 }
 

@@ -33,6 +33,7 @@ pub fn json(report: &Report<'_>) -> String {
         kduel: &report.info.kduel,
         measure: report.plan.measure,
         accelerator: analysis.accel.unwrap_or(report.info.accelerator),
+        overcommitted: super::outcome::is_overcommitted(report),
         verdict: analysis.worst,
         basis: &analysis.basis,
         comparisons: analysis.comparisons.iter().map(comparison).collect(),
@@ -63,6 +64,9 @@ struct Document<'a> {
     kduel: &'a str,
     measure: Measure,
     accelerator: Accel,
+    /// Threads of guests shared the host's CPUs.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    overcommitted: bool,
     verdict: Verdict,
     basis: &'a str,
     comparisons: Vec<ComparisonJson>,

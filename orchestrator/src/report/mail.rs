@@ -230,7 +230,7 @@ fn method(page: &mut Plain, report: &Report<'_>) {
     for line in [&what, &report.analysis.basis, words, "%change is value / base - 1", deviation] {
         page.paragraph("  ", line);
     }
-    if !mark(report).is_empty() {
+    if mark(report).starts_with('~') {
         page.paragraph("  ", "~ is emulated (TCG): of QEMU's translator, not of hardware");
     }
 }

@@ -68,10 +68,23 @@ pub(super) fn said(report: &Report<'_>, comparison: &Comparison) -> String {
     page.finish().trim_end().to_owned()
 }
 
-/// Stands before every number that is QEMU's translator's and no count.
+/// Whether threads of some guest shared the host's CPUs.
+pub(super) fn is_overcommitted(report: &Report<'_>) -> bool {
+    let mut placements = report.plan.experiments.iter().filter_map(|each| each.placement.as_ref());
+    placements.any(|placement| placement.overcommitted)
+}
+
+/// Stands before every number that is QEMU's translator's and no count, or whose guests had too few
+/// CPUs.
 pub(super) fn mark(report: &Report<'_>) -> &'static str {
     let accel = report.analysis.accel.unwrap_or(report.info.accelerator);
-    if accel == Accel::Tcg && report.plan.measure == Measure::Time { "~" } else { "" }
+    let emulated = accel == Accel::Tcg && report.plan.measure == Measure::Time;
+    match (emulated, is_overcommitted(report)) {
+        (true, true) => "~!",
+        (true, false) => "~",
+        (false, true) => "!",
+        (false, false) => "",
+    }
 }
 
 /// What the numbers of a timed run rest on.

@@ -3,6 +3,7 @@ use crate::boot::Accel;
 use crate::plan::{Measure, PlannedExperiment, shape};
 use crate::text::count;
 
+use super::outcome::mark;
 use super::page::{Look, Page, Span};
 use super::words::short;
 use super::{Report, claims, exact, geometric, series, sides};
@@ -40,11 +41,6 @@ pub fn text(report: &Report<'_>, look: Look) -> String {
         }
     }
     page.finish()
-}
-
-/// Stands before every number of an emulated guest.
-pub(super) fn mark(report: &Report<'_>) -> &'static str {
-    if accel(report) == Accel::Tcg { "~" } else { "" }
 }
 
 fn accel(report: &Report<'_>) -> Accel {

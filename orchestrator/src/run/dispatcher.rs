@@ -250,6 +250,7 @@ impl Dispatcher<'_> {
             took_ms: millis(end.took),
             accel: self.accel,
             exact: None,
+            placement: experiment.placement.clone(),
             outcome: outcome_of(end),
         };
         recorder.record(&record, &console).map_err(CutShort::Failed)?;

@@ -92,6 +92,7 @@ impl GuestRecipe {
             nonce: plan.nonce.clone(),
             ssh,
             deadlines: self.deadlines(),
+            placement: self.experiment.placement.clone(),
         };
         Ok((plan, spec))
     }
@@ -146,6 +147,7 @@ pub fn nominal_command_line(
         nonce: String::new(),
         ssh: nothing,
         deadlines: Deadlines::of(accel),
+        placement: experiment.placement.clone(),
     };
     qemu_args::command_line(&spec, &qemu.program, qemu.architecture, &Descriptors::nominal(accel))
 }

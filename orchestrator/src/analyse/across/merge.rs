@@ -252,6 +252,11 @@ impl Part<'_> {
         let all: Vec<PlannedExperiment> = (0..self.asked.len())
             .map(|run| self.asked[run].run.plan.experiments[each.places[run].0].clone())
             .collect();
+        // Numbers of one run that are marked mark those that they are compared with.
+        let mut placements = all.iter().filter_map(|one| one.placement.as_ref());
+        if let Some(marked) = placements.find(|placement| placement.overcommitted) {
+            merged.placement = Some(marked.clone());
+        }
         let places = places(&all);
         let longest = places.iter().map(BTreeMap::len).max().unwrap_or(0);
         let known = all.iter().max_by_key(|one| one.blocks.len()).map_or(&first, |one| one);

@@ -218,6 +218,7 @@ mod tests {
                 client_public_line: String::new(),
             },
             deadlines: Deadlines::of(Accel::Tcg),
+            placement: None,
         }
     }
 

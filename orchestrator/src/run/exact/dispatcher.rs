@@ -453,6 +453,7 @@ impl<'a> Job<'a> {
                 dropped: end.dropped,
                 ..self.exact.clone()
             })),
+            placement: None,
             outcome: match end.result {
                 Ok(result) => BootOutcome::Completed(Box::new(result)),
                 Err(failure) => BootOutcome::Failed(Box::new(failure)),
