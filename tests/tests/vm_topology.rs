@@ -182,7 +182,8 @@ fn boot_all(terms: &str) -> Vec<Value> {
     let mut facts = Vec::new();
     for name in names {
         // What a guest does not see fails its boot, with a table.
-        let output = kduel(&sandbox, &format!("run on-{name} --anyway --overcommit --json --fail-on never"));
+        let output =
+            kduel(&sandbox, &format!("run on-{name} --anyway --overcommit --json --fail-on never"));
         assert_eq!(output.status.code(), Some(0), "{name}: {}", said(&output));
         let run = sandbox.runs().pop().expect("a run's folder");
         let journal = fs::read_to_string(run.join("journal.jsonl")).unwrap();
