@@ -7,9 +7,11 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use kduel_protocol::{Event, GuestPlan, MAX_LINE_BYTES, PROTOCOL, Phase, Transcript};
+use kduel_protocol::{
+    After, Event, GuestPlan, MAX_LINE_BYTES, PROTOCOL, Phase, Transcript, Transport,
+};
 
-use crate::{facts, init, knobs, settle, text, trial};
+use crate::{facts, init, knobs, monitor, settle, text, trial};
 
 /// Between two signs of life while knobs are set.
 const HEARTBEAT: Duration = Duration::from_secs(4);
@@ -144,8 +146,16 @@ fn run_trials<W: Write>(plan: &GuestPlan, lines: &mut Lines<W>) -> io::Result<()
     lines.send(&Event::Phase { phase: Phase::Trials })?;
     // What a workload's processes leave behind comes to us, so that it can be ended with the trial.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let root = Path::new("/");
+    let steal_before = monitor::steal_ms(root);
     for spec in &plan.trials {
         trial::run(spec, &plan.monitors, &mut |event| lines.send(event))?;
+    }
+    // Nothing takes anything from a sealed guest, and its clock is its own.
+    if plan.transport == Transport::Ssh {
+        let steal = monitor::steal_ms(root).zip(steal_before);
+        let steal_ms = steal.map(|(after, before)| after - before);
+        lines.send(&Event::After(After { clocksource: facts::clocksource(root), steal_ms }))?;
     }
     Ok(())
 }

@@ -57,6 +57,8 @@ fn help_fits_eighty_columns_and_version_is_said() {
         &["runs", "--help"],
         &["report", "--help"],
         &["annotate", "--help"],
+        &["tune", "--help"],
+        &["doctor", "--help"],
     ] {
         sandbox.says(arguments).ends_with(0).is_plain_text();
     }

@@ -66,10 +66,16 @@ fn a_strangers_dynamic_program_runs_on_two_kernels_without_a_document() {
     assert_eq!(report["accelerator"], "tcg");
     let rate = comparison(&report, "rate");
     assert_eq!((&rate["unit"], &rate["better"]), (&"calls/s".into(), &"higher".into()));
-    assert_eq!(rate["pairs"], 1);
-    for side in ["base", "value"] {
-        let value = rate[side].as_f64().expect(side);
-        assert!((1e3..1e9).contains(&value), "{side}: {value} system calls per second");
+    // Other tests may keep the host so busy that the pair is dropped for it; its samples are kept.
+    assert_eq!(rate["pairs"].as_u64().zip(rate["dropped"].as_u64()).map(|(p, d)| p + d), Some(1));
+    let run = sandbox.runs().pop().expect("a run's folder");
+    let samples = fs::read_to_string(run.join("samples.jsonl")).unwrap();
+    let samples: Vec<Value> = samples.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    for side in ["a", "b"] {
+        let own = samples.iter().filter(|s| s["side"] == side && s["metric"] == "rate");
+        let values: Vec<f64> = own.filter_map(|sample| sample["value"].as_f64()).collect();
+        let sane = |value: &f64| (1e3..1e9).contains(value);
+        assert!(values.len() == 2 && values.iter().all(sane), "{side}: {values:?} calls a second");
     }
     sandbox.assert_nothing_left();
 }

@@ -4,6 +4,7 @@ mod bench;
 mod build;
 mod demo;
 mod elf;
+mod kvm_check;
 mod setup;
 mod shell;
 mod steps;
@@ -51,6 +52,8 @@ enum Task {
         #[arg(long)]
         all: bool,
     },
+    /// Check what only a host can show on which KVM works (docs/kvm-checklist.md)
+    KvmCheck,
     /// Measure kduel itself
     Bench {
         /// What
@@ -98,6 +101,7 @@ fn run(task: Task) -> Result<()> {
         Task::Build { .. } => build::build(Profile::Release),
         Task::Demo => demo::demo(),
         Task::Test { all } => test::test(all),
+        Task::KvmCheck => kvm_check::kvm_check(),
         Task::Bench { what: Bench::Boot, boots, .. } => bench::boot(boots),
         Task::Bench { what: Bench::Plugin, boots, .. } => bench::plugin(boots),
         Task::Bench { what: Bench::Analysis, samples, .. } => bench::analysis(samples),

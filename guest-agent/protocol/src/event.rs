@@ -83,6 +83,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         problem: Option<TrialProblem>,
     },
+    /// After the last trial of a timed run: what may have changed meanwhile.
+    After(After),
     /// The agent cannot go on; no end marker follows.
     Failed {
         /// What happened, to what.
@@ -90,6 +92,18 @@ pub enum Event {
     },
     /// Last line: the proof that nothing is missing.
     End(End),
+}
+
+/// What of a guest may have changed while its trials ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct After {
+    /// The clock source in use.
+    pub clocksource: String,
+    /// What the guest knows to have been taken from its CPUs during the trials, in milliseconds over
+    /// all of them; absent where its kernel does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steal_ms: Option<f64>,
 }
 
 /// Where the agent is.

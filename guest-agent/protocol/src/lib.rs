@@ -15,7 +15,7 @@ mod transcript;
 mod workload;
 mod workloads;
 
-pub use event::{Event, Phase, Sample, TrialProblem, Unit};
+pub use event::{After, Event, Phase, Sample, TrialProblem, Unit};
 pub use facts::{AccessFacts, CacheFacts, CpuFacts, DomainFacts, Facts, NodeFacts};
 pub use knobs::{KnobKind, KnobReading, Knobs};
 pub use mark::{MARK_LENGTH, MARK_MAGIC, MARK_OPCODE, Mark};
@@ -32,7 +32,7 @@ pub use workload::{
 pub use workloads::{COMMAND, WORKLOADS, workload};
 
 /// Version of requests and events; a guest that speaks another one is refused.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The longest line either side may send, newline included.
 pub const MAX_LINE_BYTES: usize = 64 * 1024;

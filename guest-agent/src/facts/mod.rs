@@ -31,11 +31,18 @@ pub fn collect(root: &Path) -> Facts {
         cpus,
         nodes: topology::nodes(&source),
         memory_kib: topology::kib_of(&source.text("proc/meminfo"), "MemTotal").unwrap_or(0),
-        clocksource: source.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        clocksource: source.text(CLOCKSOURCE),
         vulnerabilities: kernel::vulnerabilities(&source),
         config_sha256: kernel::config_sha256(&source.bytes("proc/config.gz")),
         settings: kernel::settings(&source),
     }
+}
+
+const CLOCKSOURCE: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+/// The clock source in use.
+pub fn clocksource(root: &Path) -> String {
+    Source(root).text(CLOCKSOURCE)
 }
 
 /// The first CPU's value of a field of `/proc/cpuinfo`.

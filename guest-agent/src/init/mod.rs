@@ -164,6 +164,6 @@ mod tests {
                 "trials":[],"monitors":[]}"#;
         let message = read_plan(text).unwrap_err();
         assert!(message.contains("protocol 99"), "{message}");
-        assert!(read_plan(&text.replace("99", "1")).is_ok());
+        assert!(read_plan(&text.replace("99", &PROTOCOL.to_string())).is_ok());
     }
 }

@@ -2,6 +2,8 @@
 
 mod vmstat;
 
+pub use vmstat::steal_ms;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;

@@ -26,6 +26,11 @@ pub fn read(root: &Path) -> io::Result<Counters> {
     Ok(counters)
 }
 
+/// What the hypervisor took from the CPUs since the boot, in milliseconds.
+pub fn steal_ms(root: &Path) -> Option<f64> {
+    stat(&fs::read_to_string(root.join("proc/stat")).ok()?).get("cpu-steal-ms").copied()
+}
+
 fn stat(text: &str) -> Counters {
     let mut counters = Counters::new();
     for line in text.lines() {
@@ -54,6 +59,18 @@ fn vmstat(text: &str) -> Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steal_is_absent_where_the_kernel_does_not_tell() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(steal_ms(root.path()), None);
+        fs::create_dir(root.path().join("proc")).unwrap();
+        for (text, steal) in [("cpu  1 1 1 1 1 1 1 7 0 0\n", Some(70.0)), ("cpu  1 1 1 1\n", None)]
+        {
+            fs::write(root.path().join("proc/stat"), text).unwrap();
+            assert_eq!(steal_ms(root.path()), steal);
+        }
+    }
 
     #[test]
     fn both_files_are_read() {

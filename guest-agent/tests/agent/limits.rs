@@ -27,7 +27,7 @@ fn the_deadline_ends_a_trial_and_all_of_its_processes() {
     let trial =
         TrialSpec { deadline_s: 1, ..shell(&format!("sleep {seconds} & wait"), &[&daemon]) };
     let events = proven_events(&run(&plan(vec![trial])));
-    let Some(Event::TrialEnd { problem: Some(problem), .. }) = events.last() else {
+    let [.., Event::TrialEnd { problem: Some(problem), .. }, Event::After(_)] = &events[..] else {
         panic!("{events:?}")
     };
     assert_eq!(*problem, TrialProblem::TimedOut { after_s: 1 });
@@ -39,7 +39,10 @@ fn what_a_command_leaves_running_ends_with_its_trial() {
     let seconds = format!("20{}", std::process::id());
     let line = format!("setsid sleep {seconds} & setsid sleep {seconds} >/dev/null 2>&1 &");
     let events = proven_events(&run(&plan(vec![shell(&line, &[])])));
-    let Some(Event::TrialEnd { problem: None, .. }) = events.last() else { panic!("{events:?}") };
+    let [.., Event::TrialEnd { problem: None, .. }, Event::After(after)] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert!(!after.clocksource.is_empty(), "{after:?}");
     assert!(!is_running(&seconds));
 }
 

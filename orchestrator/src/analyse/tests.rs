@@ -4,7 +4,7 @@ use crate::collect::testing::{completed, failed, pairs, plan, sample, trial};
 use crate::collect::{BootOutcome, BootRecord, BootResult, TrialFailure};
 use crate::exit_code;
 use crate::fault::{Failure, FailureClass};
-use kduel_protocol::Better;
+use kduel_protocol::{After, Better};
 use proptest::prelude::*;
 
 const SLOWER: [f64; 8] = [1.15, 1.14, 1.16, 1.17, 1.13, 1.15, 1.155, 1.145];
@@ -398,6 +398,16 @@ fn sides_that_differ_in_what_nobody_declared_decide_nothing() {
     let (verdict, said) = undeclared(&clock, "base", 5);
     assert_eq!(verdict, Verdict::Inconclusive);
     assert!(said.contains("base: not every boot used the same clock source"), "{said}");
+    let changed = |to: &'static str| {
+        move |result: &mut BootResult| {
+            result.after = Some(After { clocksource: to.into(), steal_ms: None });
+        }
+    };
+    assert_eq!(undeclared(&changed("tsc"), "patched", 0), (Verdict::Regression, String::new()));
+    let (verdict, said) = undeclared(&changed("hpet"), "patched", 7);
+    assert_eq!(verdict, Verdict::Inconclusive);
+    let words = "patched: the guest's clock source changed during a boot: tsc -> hpet";
+    assert!(said.contains(words), "{said}");
     let processor = |result: &mut BootResult| result.facts.cpu_model = "another".into();
     assert!(undeclared(&processor, "patched", 0).1.contains("different processors"));
 }

@@ -1,6 +1,6 @@
 use kduel_protocol::{Facts, TrialSpec};
 
-use crate::collect::BootRecord;
+use crate::collect::{BootRecord, BootResult};
 use crate::plan::{PlannedExperiment, series_label};
 use crate::report::number;
 use crate::run::topology::untold;
@@ -92,13 +92,18 @@ pub(super) fn undeclared(
     records: &[BootRecord],
 ) -> Vec<String> {
     let Some(base) = experiment.sides.first() else { return Vec::new() };
-    let facts = |name: &str| -> Vec<&Facts> {
-        latest_results(records, &experiment.name, name).into_values().map(|r| &r.facts).collect()
-    };
     let names = [base.name.as_str(), side];
-    let sides = names.map(facts);
+    let results = names.map(|name| latest_results(records, &experiment.name, name));
+    let sides = [0, 1].map(|side| -> Vec<&Facts> {
+        results[side].values().map(|result| &result.facts).collect()
+    });
     let mut found = Vec::new();
-    for (name, facts) in names.iter().zip(&sides) {
+    for ((name, facts), results) in names.iter().zip(&sides).zip(&results) {
+        if let Some((before, after)) = results.values().find_map(|result| clock_change(result)) {
+            found.push(format!(
+                "{name}: the guest's clock source changed during a boot: {before} -> {after}"
+            ));
+        }
         if differs(facts, identity) {
             found.push(format!("{name}: not every boot ran the same kernel"));
         }
@@ -124,7 +129,19 @@ pub(super) fn undeclared(
 /// Which counter the guest's clock reads: until Linux has measured the TSC's rate for itself, some
 /// seconds after the start, it calls it `tsc-early`.
 fn clock(facts: &Facts) -> &str {
-    facts.clocksource.trim_end_matches("-early")
+    settled(&facts.clocksource)
+}
+
+fn settled(clocksource: &str) -> &str {
+    clocksource.trim_end_matches("-early")
+}
+
+/// From what to what the clock source changed during a boot: while the kernel watches the TSC, it may
+/// give it up.
+fn clock_change(result: &BootResult) -> Option<(&str, &str)> {
+    let after = settled(&result.after.as_ref()?.clocksource);
+    let before = clock(&result.facts);
+    (before != after).then_some((before, after))
 }
 
 fn differs<'a, T: PartialEq>(facts: &[&'a Facts], what: impl Fn(&'a Facts) -> T) -> bool {

@@ -3,6 +3,7 @@
 pub mod console;
 pub mod crash;
 pub mod fake;
+mod grants;
 mod guest_user;
 mod handles;
 mod launch;
@@ -21,6 +22,7 @@ mod topology_args;
 pub mod vigil;
 
 pub use fake::FakeMachine;
+pub use grants::{Grants, HugePages};
 pub use launch::die_with_parent;
 pub use qemu::QemuMachine;
 pub use sealed::{PluginFiles, SealedEnd, SealedSpec, Step, run_sealed};

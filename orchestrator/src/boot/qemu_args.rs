@@ -3,8 +3,6 @@
 use std::os::fd::RawFd;
 use std::path::Path;
 
-use kduel_protocol::Topology;
-
 use super::{Accel, GuestSpec, topology_args};
 
 /// What differs between processor architectures.
@@ -135,8 +133,12 @@ pub fn command_line(
     }
     add("cpu", &cpu(spec));
     let bound = spec.placement.as_ref().map_or(&[][..], |placement| &placement.memory);
-    let options = topology_args::options(&spec.topology);
-    for (name, value) in bound_memory(options, &spec.topology, bound) {
+    let options = bound_memory(topology_args::options(&spec.topology), &spec.topology, bound);
+    let own_memory = options.iter().any(|(name, _)| *name == "object");
+    for (name, value) in options {
+        add(name, &if name == "object" { spec.grants.object(&value) } else { value });
+    }
+    for (name, value) in spec.grants.options(spec.accel, spec.topology.memory_mib, own_memory) {
         add(name, &value);
     }
     add("add-fd", &format!("fd={},set=2", fds.console));
@@ -175,10 +177,10 @@ fn cpu(spec: &GuestSpec) -> String {
     cpu
 }
 
-/// The same with the memory of each node on the host node that it is placed on.
+/// The arguments of the topology with the memory of each node on the host node that it is placed on.
 fn bound_memory(
     mut args: Vec<(&'static str, String)>,
-    topology: &Topology,
+    topology: &kduel_protocol::Topology,
     nodes: &[Option<u32>],
 ) -> Vec<(&'static str, String)> {
     let policy = |node: u32| format!(",host-nodes={node},policy=bind,prealloc=on");
@@ -208,7 +210,7 @@ mod tests {
     use kduel_protocol::{Topology, TopologyNode};
 
     use super::*;
-    use crate::boot::{Deadlines, SshIdentity};
+    use crate::boot::{Deadlines, Grants, HugePages, SshIdentity};
     use crate::id::BootId;
 
     const X86: &Architecture = &ARCHITECTURES[0];
@@ -224,6 +226,7 @@ mod tests {
             topology,
             cpu_flags: vec!["-erms".into()],
             accel,
+            grants: Grants::default(),
             nonce: "abc".into(),
             ssh: SshIdentity {
                 host_key_blob: Vec::new(),
@@ -281,6 +284,59 @@ mod tests {
         assert!(shown.contains("-add-fd fd=7,set=1\n-accel kvm,device=/dev/fdset/1\n"));
         assert!(shown.contains("-cpu host,migratable=off,-erms\n"));
         assert!(!shown.contains("tsc=reliable"));
+    }
+
+    #[test]
+    fn a_guest_may_have_cpus_and_huge_pages_for_itself() {
+        let mut spec = spec(Accel::Kvm, plain(2, 1));
+        spec.grants = Grants { cpu_pm: true, huge_pages: Some(HugePages::OneGib) };
+        spec.cpu_flags = vec!["kvm-hint-dedicated=on".into()];
+        insta::assert_snapshot!(shown(&spec), @r"
+        /usr/bin/qemu-system-x86_64
+        -nodefaults
+        -no-user-config
+        -no-reboot
+        -S
+        -name kduel-adhoc-b00-base,debug-threads=on
+        -display none
+        -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny
+        -machine q35,firmware=qboot.rom
+        -add-fd fd=7,set=1
+        -accel kvm,device=/dev/fdset/1
+        -cpu host,migratable=off,kvm-hint-dedicated=on
+        -smp 2,sockets=1,cores=2,threads=1
+        -m 512M
+        -overcommit cpu-pm=on
+        -object memory-backend-memfd,hugetlb=on,hugetlbsize=1G,prealloc=on,share=off,id=ram,size=512M
+        -machine memory-backend=ram
+        -add-fd fd=3,set=2
+        -chardev file,id=console,path=/dev/fdset/2,append=on
+        -serial chardev:console
+        -chardev socket,id=control,fd=4
+        -mon chardev=control,mode=control
+        -netdev user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:0-:22
+        -device virtio-net-pci,netdev=net,romfile=
+        -kernel /proc/self/fd/5
+        -initrd /proc/self/fd/6
+        -append console=ttyS0 rdinit=/init panic=-1 random.trust_cpu=on cryptomgr.notests quiet
+        ");
+        spec.accel = Accel::Tcg;
+        assert!(!shown(&spec).contains("cpu-pm"), "it would be a promise that nobody keeps");
+    }
+
+    #[test]
+    fn each_node_has_huge_pages_of_its_own() {
+        let node = |cpu, memory_mib| TopologyNode { cpus: vec![cpu], memory_mib };
+        let nodes = vec![node(0, 512), node(1, 256)];
+        let mut spec = spec(Accel::Kvm, Topology { sockets: 2, cores: 1, nodes, ..plain(2, 1) });
+        spec.grants.huge_pages = Some(HugePages::TwoMib);
+        let shown = shown(&spec);
+        let objects: Vec<_> = shown.lines().filter(|line| line.starts_with("-object")).collect();
+        insta::assert_snapshot!(objects.join("\n"), @r"
+        -object memory-backend-memfd,hugetlb=on,hugetlbsize=2M,prealloc=on,share=off,id=ram0,size=512M
+        -object memory-backend-memfd,hugetlb=on,hugetlbsize=2M,prealloc=on,share=off,id=ram1,size=256M
+        ");
+        assert!(!shown.contains("memory-backend=ram\n"));
     }
 
     #[test]

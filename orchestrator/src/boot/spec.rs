@@ -6,6 +6,7 @@ use std::time::Duration;
 use kduel_protocol::Topology;
 use serde::{Deserialize, Serialize};
 
+use super::Grants;
 use crate::event::RunEvent;
 use crate::id::BootId;
 use crate::plan::Placement;
@@ -31,6 +32,8 @@ pub struct GuestSpec {
     pub cpu_flags: Vec<String>,
     /// What executes the guest's instructions.
     pub accel: Accel,
+    /// What it gets of the host for itself.
+    pub grants: Grants,
     /// The plan's nonce, which the ready line repeats.
     pub nonce: String,
     /// How the guest is reached, and how it proves that it is the right one.

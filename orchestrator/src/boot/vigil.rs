@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::console::Console;
 use super::handles::{archives, console_pipe, forwarded_port, memory_copy, open_kvm, read, rig};
 use super::pin::pin;
-use super::process::{Launch, NO_FILES, Process};
+use super::process::{Launch, Process};
 use super::qemu_args::{Descriptors, command_line};
 use super::qmp::{Qmp, QmpEvent};
 use super::{Accel, GuestSpec, Watch};
@@ -86,7 +86,7 @@ impl Vigil {
             program: qemu.program.clone(),
             args: argv[1..].to_vec(),
             inherited,
-            file_bytes: NO_FILES,
+            file_bytes: spec.grants.file_bytes(spec.topology.memory_mib),
         };
         let mut process = Process::start(launch)?;
         let held =
@@ -431,7 +431,7 @@ mod tests {
 
     use super::*;
     use crate::boot::qemu_args::ARCHITECTURES;
-    use crate::boot::{Deadlines, SshIdentity};
+    use crate::boot::{Deadlines, Grants, SshIdentity};
     use crate::host::Version;
     use crate::id::BootId;
 
@@ -457,6 +457,7 @@ mod tests {
             topology: Topology { memory_mib: 64, ..Topology::default() },
             cpu_flags: Vec::new(),
             accel: Accel::Tcg,
+            grants: Grants::default(),
             nonce: "x".into(),
             ssh: SshIdentity {
                 host_key_blob: Vec::new(),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::boot::HugePages;
 use crate::collect::RunRef;
 use crate::plan::{MARGIN_HELP, Statistic, parse_margin};
 use crate::units;
@@ -130,6 +131,14 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Exact runs")]
     pub chains: bool,
 
+    /// Let guests idle on the host's CPUs without leaving them, with KVM and CPUs that are theirs alone.
+    #[arg(long)]
+    pub cpu_pm: bool,
+
+    /// Keep guests' memory in huge pages of this size, which the host must have ready.
+    #[arg(long, value_enum, value_name = "SIZE")]
+    pub huge_pages: Option<HugePagesArg>,
+
     /// Six pairs and one look with Student's t.
     #[arg(long)]
     pub quick: bool,
@@ -189,7 +198,7 @@ pub struct RunArgs {
 }
 
 /// What decides a plan or its folder, and so means nothing to a run that has both.
-const PLAN_FLAGS: [&str; 36] = [
+const PLAN_FLAGS: [&str; 38] = [
     "experiments",
     "file",
     "base",
@@ -215,6 +224,8 @@ const PLAN_FLAGS: [&str; 36] = [
     "cpu",
     "shift",
     "chains",
+    "cpu_pm",
+    "huge_pages",
     "quick",
     "stat",
     "anytime",
@@ -296,6 +307,27 @@ pub enum MeasureArg {
     Time,
     /// Instructions in a deterministic guest.
     Instructions,
+}
+
+/// `--huge-pages`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum HugePagesArg {
+    /// 2 MiB.
+    #[value(name = "2M")]
+    TwoMib,
+    /// 1 GiB.
+    #[value(name = "1G")]
+    OneGib,
+}
+
+impl HugePagesArg {
+    /// As guests get them.
+    pub fn pages(self) -> HugePages {
+        match self {
+            Self::TwoMib => HugePages::TwoMib,
+            Self::OneGib => HugePages::OneGib,
+        }
+    }
 }
 
 /// `--stat`.

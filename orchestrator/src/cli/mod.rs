@@ -25,6 +25,7 @@ mod sight;
 mod signals;
 mod talk;
 mod trace;
+mod tune;
 mod verify;
 mod watch;
 mod workloads;
@@ -74,6 +75,8 @@ enum Command {
     Plan(Box<args::RunArgs>),
     /// Say whether this host is fit, and which accelerator really works.
     Doctor(doctor::DoctorArgs),
+    /// Change settings of this host that spoil measurements, and change them back.
+    Tune(tune::TuneArgs),
     /// List, fetch, lock and show kernels.
     Kernels(kernels::KernelsArgs),
     /// List the workloads, or explain one.
@@ -114,6 +117,16 @@ enum Command {
     Man,
 }
 
+impl Command {
+    /// Whether it looks at this host or boots guests on it.
+    fn measures(&self) -> bool {
+        matches!(
+            self,
+            Self::Run(_) | Self::Doctor(_) | Self::Verify(_) | Self::Add(_) | Self::Shell(_)
+        )
+    }
+}
+
 /// What has a schema.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Schema {
@@ -131,6 +144,9 @@ pub fn main() -> u8 {
             return exit_code::RIG;
         }
     };
+    if cli.command.measures() {
+        tune::remind(&environment);
+    }
     match dispatch(cli.command, &environment) {
         Ok(code) => code,
         Err(error) => {
@@ -150,6 +166,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError>
         Command::Run(args) => run::run(&args, environment),
         Command::Plan(args) => show_plan(&args, environment),
         Command::Doctor(args) => doctor::run(&args, environment),
+        Command::Tune(args) => tune::run(&args, environment),
         Command::Kernels(args) => manage_kernels(&args, environment),
         Command::Workloads(args) => {
             report::emit(&workloads::render(&args).map_err(CliError::Unknown)?)?;

@@ -14,14 +14,14 @@ use super::{CliError, calibrate, logging, profile, report, signals};
 use crate::analyse::profile::RunProfiles;
 use crate::analyse::{Analysis, Verdict};
 use crate::clock::Deadline;
-use crate::collect::{BootRecord, RunFolder, StoredRun, samples_jsonl};
+use crate::collect::{BootOutcome, BootRecord, RunFolder, StoredRun, samples_jsonl};
 use crate::config::Environment;
 use crate::exit_code;
 use crate::fault::{Failure, FailureClass};
 use crate::id::BootId;
 use crate::report::Look;
 use crate::run::exact::ExactDispatcher;
-use crate::run::{CutShort, Dispatcher, Recorder, RunEnd};
+use crate::run::{Backend, CutShort, Dispatcher, Recorder, RunEnd};
 
 /// `kduel run`.
 #[derive(Debug, clap::Args)]
@@ -150,6 +150,9 @@ pub(super) fn conclude(
             report::emit(&calibrate::conclude(&stored, environment)?)?;
         }
     }
+    if matches!(prepared.backend, Backend::Qemu(_)) {
+        untold(&stored.records).iter().for_each(|line| tell(line));
+    }
     // Told only where nothing else is: what stopped the run may have stopped this too.
     let derived = write_derived(prepared, &stored, &render(report::Format::Json, Look::default()));
     match end.cut_short {
@@ -162,6 +165,19 @@ pub(super) fn conclude(
         }
         None => derived.map(|()| exit_code_of(&analysis, options)).map_err(Into::into),
     }
+}
+
+/// What of the host's noise the host does not tell, by the first boot that was watched.
+fn untold(records: &[BootRecord]) -> Option<String> {
+    let noise = records.iter().find_map(|record| match &record.outcome {
+        BootOutcome::Completed(result) => result.noise.first(),
+        BootOutcome::Failed(_) => None,
+    });
+    let untold = noise?.host.untold();
+    (!untold.is_empty()).then(|| {
+        let untold = untold.join(", ");
+        format!("this host does not tell, so nothing was dropped for it: {untold}")
+    })
 }
 
 /// What others may read instead of the journal.

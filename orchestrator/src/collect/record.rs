@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use kduel_protocol::{Facts, KnobReading, Sample};
+use kduel_protocol::{After, Facts, KnobReading, Sample};
 use serde::{Deserialize, Serialize};
 
 use crate::boot::Accel;
@@ -149,6 +149,9 @@ pub struct BootResult {
     /// What the host did during each trial.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub noise: Vec<TrialNoise>,
+    /// What the agent saw after the last trial.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub after: Option<After>,
     /// Trials that gave no or not all samples; their samples are not in `samples`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub failed_trials: Vec<TrialFailure>,

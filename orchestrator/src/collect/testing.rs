@@ -24,6 +24,7 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
         monitors: Vec::new(),
         settle_s: 0,
         patience: crate::plan::Patience::default(),
+        grants: crate::boot::Grants::default(),
         blocks: (0..pairs)
             .map(|index| Block {
                 index,

@@ -292,7 +292,16 @@ impl Flags<'_> {
             let spot = margins[0].spot;
             terms.push(Entry::new("margin", Node::list(spot, margins)));
         }
-        for (key, given) in [("quick", args.quick), ("aa", args.aa), ("chains", args.chains)] {
+        if let Some(size) = args.huge_pages {
+            terms.push(Entry::new("huge-pages", words.node("--huge-pages", size.pages().name())));
+        }
+        let switches = [
+            ("quick", args.quick),
+            ("aa", args.aa),
+            ("chains", args.chains),
+            ("cpu-pm", args.cpu_pm),
+        ];
+        for (key, given) in switches {
             if given {
                 terms
                     .push(Entry::new(key, Node::word(words.word("", &format!("--{key}")), "true")));

@@ -14,6 +14,9 @@ pub struct Environment {
     pub cache_dir: PathBuf,
     /// Where runs are kept.
     pub state_dir: PathBuf,
+    /// Where what concerns the host as a whole is kept, for all its users: the state directory if
+    /// `KDUEL_STATE_DIR` names one.
+    pub host_state_dir: PathBuf,
     /// Groups of functions that the user adds, if there is a folder for such files; need not be there.
     pub groups: Option<PathBuf>,
     /// `KDUEL_AGENT`: the agent's binary, if it is not beside `kduel`.
@@ -57,6 +60,10 @@ impl Environment {
         let state_dir = folder("KDUEL_STATE_DIR", base.as_ref().and_then(BaseStrategy::state_dir))?;
         Ok(Self {
             groups: base.as_ref().map(|base| base.config_dir().join("kduel/groups.yaml")),
+            host_state_dir: match var("KDUEL_STATE_DIR") {
+                Some(_) => state_dir.clone(),
+                None => PathBuf::from("/var/lib/kduel"),
+            },
             cache_dir,
             state_dir,
             agent: var("KDUEL_AGENT").map(|path| current_dir.join(path)),
@@ -86,6 +93,11 @@ impl Environment {
         self.state_dir.join("calibration.json")
     }
 
+    /// What of the host's settings is changed, and how to undo it.
+    pub fn tune_file(&self) -> PathBuf {
+        self.host_state_dir.join("tune.json")
+    }
+
     /// Where results of exact boots are kept by what decides them.
     pub fn known_dir(&self) -> PathBuf {
         self.state_dir.join("exact")
@@ -101,6 +113,7 @@ impl Environment {
         Self {
             cache_dir: folder.join("cache"),
             state_dir: folder.join("state"),
+            host_state_dir: folder.join("state"),
             home: Some(folder.to_owned()),
             current_dir: folder.to_owned(),
             ..Self::default()

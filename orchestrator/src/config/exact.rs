@@ -94,6 +94,8 @@ pub fn fits_measure(check: &mut Check<'_>, node: &Node, terms: &experiment::Term
                 ("pairs", terms.pairs.is_some()),
                 ("quick", terms.quick),
                 ("stat", terms.statistic.is_some()),
+                ("cpu-pm", terms.grants.cpu_pm),
+                ("huge-pages", terms.grants.huge_pages.is_some()),
             ];
             for (key, _) in timed.iter().filter(|key| key.1) {
                 let message = format!("`{key}` belongs to timed runs, and this is an exact one");

@@ -10,6 +10,7 @@ use super::numa::parse_cpu_list;
 use super::sides;
 use super::topologies::{self, NamedTopology};
 use super::workloads::{self, WorkloadUse};
+use crate::boot::{Grants, HugePages};
 use crate::plan::topology::DEFAULT_TOPOLOGY;
 use crate::plan::{Claim, MARGIN_HELP, MarginTerms, Measure, PlannedSide, Statistic, parse_margin};
 
@@ -57,6 +58,8 @@ pub struct Terms {
     pub quick: bool,
     /// What a timed run is decided by.
     pub statistic: Option<Statistic>,
+    /// What guests get of the host for themselves.
+    pub grants: Grants,
     /// The change that matters.
     pub margin: MarginTerms,
     /// Sides may be the same.
@@ -78,6 +81,7 @@ impl Default for Terms {
             deadline_s: None,
             quick: false,
             statistic: None,
+            grants: Grants::default(),
             margin: MarginTerms::default(),
             aa: false,
             exact: exact::Terms::default(),
@@ -110,6 +114,8 @@ pub struct Overrides {
     pub quick: bool,
     /// `--stat`, `--anytime`.
     pub statistic: Option<Statistic>,
+    /// `--cpu-pm`, `--huge-pages`.
+    pub grants: Grants,
     /// `--margin`.
     pub margin: MarginTerms,
     /// `--aa`.
@@ -144,6 +150,8 @@ pub const TERM_KEYS: &[&str] = &[
     "deadline",
     "quick",
     "stat",
+    "cpu-pm",
+    "huge-pages",
     "margin",
     "aa",
     "seeds",
@@ -219,6 +227,7 @@ fn body(
     let topology = topology?;
     fits(check, &workloads, &topology);
     exact::can_say(check, &workloads, &terms);
+    in_pages(check, entry, &terms, &topology);
     Some(Experiment {
         name: entry.key.clone(),
         sides,
@@ -229,6 +238,19 @@ fn body(
         claims,
         terms,
     })
+}
+
+/// A guest and each of its nodes is a whole number of huge pages.
+fn in_pages(check: &mut Check<'_>, entry: &Entry, terms: &Terms, topology: &Topology) {
+    let Some(pages) = terms.grants.huge_pages else { return };
+    let nodes = topology.nodes.iter().map(|node| node.memory_mib);
+    let all = nodes.chain([topology.memory_mib]);
+    if let Some(mib) = all.into_iter().find(|mib| mib % pages.mib() != 0) {
+        let spot = entry.value.get("huge-pages").map_or(entry.spot, |node| node.spot);
+        let size = pages.name();
+        let message = format!("{mib} MiB of memory are no whole number of huge pages of {size}");
+        check.advise(spot, message, "give the guest other memory, or smaller pages");
+    }
 }
 
 /// Commands are pinned only to CPUs that the guest has.
@@ -262,6 +284,8 @@ pub fn terms(check: &mut Check<'_>, node: &Node, flags: &Overrides) -> Terms {
     terms.quick |= flags.quick;
     terms.aa |= flags.aa;
     terms.statistic = flags.statistic.or(terms.statistic);
+    terms.grants.cpu_pm |= flags.grants.cpu_pm;
+    terms.grants.huge_pages = flags.grants.huge_pages.or(terms.grants.huge_pages);
     terms.margin.overridden_by(&flags.margin);
     terms.exact.overridden_by(&flags.exact);
     exact::fits_measure(check, node, &terms);
@@ -283,6 +307,8 @@ fn term(check: &mut Check<'_>, entry: &Entry, terms: &mut Terms) {
         "deadline" => terms.deadline_s = check.seconds(node, &what).filter(|s| *s > 0),
         "quick" => terms.quick = check.flag(node, &what).unwrap_or_default(),
         "stat" => terms.statistic = statistic(check, node),
+        "cpu-pm" => terms.grants.cpu_pm = check.flag(node, &what).unwrap_or_default(),
+        "huge-pages" => terms.grants.huge_pages = huge_pages(check, node),
         "margin" => terms.margin = margin(check, node),
         "aa" => terms.aa = check.flag(node, &what).unwrap_or_default(),
         key => exact::term(check, key, node, &mut terms.exact),
@@ -298,6 +324,15 @@ fn measure(check: &mut Check<'_>, node: &Node) -> Option<Measure> {
             None
         }
     }
+}
+
+fn huge_pages(check: &mut Check<'_>, node: &Node) -> Option<HugePages> {
+    let word = check.text(node, "`huge-pages`")?;
+    let found = HugePages::ALL.into_iter().find(|size| size.name() == word);
+    if found.is_none() {
+        check.unknown(node.spot, "size of huge pages", &word, &HugePages::ALL.map(HugePages::name));
+    }
+    found
 }
 
 fn statistic(check: &mut Check<'_>, node: &Node) -> Option<Statistic> {

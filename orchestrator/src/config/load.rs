@@ -15,7 +15,8 @@ use super::kernel_spec::KernelSpec;
 use super::node::Node;
 use super::resolve::{self, Resolved};
 use super::spec;
-use crate::cli::args::{MeasureArg, RunArgs};
+use crate::boot::Grants;
+use crate::cli::args::{HugePagesArg, MeasureArg, RunArgs};
 use crate::fault::Failure;
 use crate::plan::{MarginTerms, Measure, PlannedSide, Statistic, parse_margin};
 
@@ -300,6 +301,10 @@ fn overrides(args: &RunArgs) -> Overrides {
         progress_deadline_s: args.progress_deadline,
         quick: args.quick,
         statistic: args.statistic(),
+        grants: Grants {
+            cpu_pm: args.cpu_pm,
+            huge_pages: args.huge_pages.map(HugePagesArg::pages),
+        },
         margin: margin(args),
         aa: args.aa || args.calibrate,
         exact: exact::Terms {

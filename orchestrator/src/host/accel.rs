@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::qemu::Qemu;
 use crate::boot::qemu_args::default_cmdline;
 use crate::boot::vigil::Vigil;
-use crate::boot::{Accel, Deadlines, GuestSpec, SshIdentity, Watch};
+use crate::boot::{Accel, Deadlines, Grants, GuestSpec, SshIdentity, Watch};
 use crate::clock::Stopwatch;
 use crate::fault::{Failure, FailureClass};
 use crate::id::BootId;
@@ -229,6 +229,7 @@ fn tiny_guest(qemu: &Qemu, image: PathBuf, initramfs: PathBuf) -> GuestSpec {
         topology: Topology { memory_mib: 256, ..Topology::default() },
         cpu_flags: Vec::new(),
         accel: Accel::Kvm,
+        grants: Grants::default(),
         nonce,
         ssh: SshIdentity {
             host_key_blob: Vec::new(),

@@ -2,12 +2,14 @@
 
 pub mod accel;
 pub mod apt;
-pub mod inventory;
+pub mod examine;
+pub mod files;
 pub mod lock;
 pub mod noise;
 pub mod qemu;
 pub mod tool;
 pub mod topology;
+pub mod tune;
 
 pub use accel::{AccelReport, KvmState};
 pub use qemu::{Qemu, Version};

@@ -79,6 +79,25 @@ pub struct HostNoise {
     pub on_battery: Option<bool>,
 }
 
+impl HostNoise {
+    /// What the host did not tell, in words.
+    pub fn untold(&self) -> Vec<&'static str> {
+        let told = self.steal.is_some() || self.involuntary.is_some();
+        [
+            (told, "how long vCPUs waited for a CPU"),
+            (!told || self.migrations.is_some(), "how often they moved"),
+            (self.host_steal.is_some(), "steal"),
+            (self.cpu_pressure.is_some(), "pressure"),
+            (self.frequency_mhz.is_some(), "the CPUs' frequency"),
+            (self.throttled.is_some(), "throttling"),
+            (self.on_battery.is_some(), "its source of power"),
+        ]
+        .into_iter()
+        .filter_map(|(told, what)| (!told).then_some(what))
+        .collect()
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde hands over")]
 fn is_zero(value: &u64) -> bool {
     *value == 0
@@ -286,6 +305,29 @@ mod tests {
         let noise = nothing.until(&found);
         assert_eq!(noise, HostNoise::default());
         assert_eq!(serde_json::to_string(&noise).unwrap(), r#"{"elapsed-ms":0}"#);
+    }
+
+    #[test]
+    fn what_a_host_does_not_tell_is_named() {
+        let some = HostNoise {
+            involuntary: Some(0),
+            host_steal: Some(0.0),
+            cpu_pressure: Some(0.0),
+            ..HostNoise::default()
+        };
+        let lacks = ["how often they moved", "the CPUs' frequency", "throttling"];
+        assert_eq!(some.untold(), [&lacks[..], &["its source of power"]].concat());
+        let nothing = HostNoise::default().untold();
+        assert_eq!((nothing.len(), nothing[0]), (6, "how long vCPUs waited for a CPU"));
+        let all = HostNoise {
+            steal: Some(0.0),
+            migrations: Some(0),
+            frequency_mhz: Some(1),
+            throttled: Some(0),
+            on_battery: Some(false),
+            ..some
+        };
+        assert_eq!(all.untold(), [""; 0]);
     }
 
     #[test]

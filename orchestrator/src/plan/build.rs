@@ -43,6 +43,7 @@ fn experiment(from: &Experiment, seed: u64) -> PlannedExperiment {
             boot_s: from.terms.boot_deadline_s,
             progress_s: from.terms.progress_deadline_s,
         },
+        grants: from.terms.grants,
         blocks: schedule::blocks(seed, &from.name, from.sides.len(), pairs),
         margin: from.terms.margin.clone(),
         calibrated: Vec::new(),

@@ -23,6 +23,8 @@ pub use schedule::blocks;
 use kduel_protocol::{Knobs, Monitor, Topology, TrialSpec};
 use serde::{Deserialize, Serialize};
 
+use crate::boot::Grants;
+
 use crate::config::KernelSpec;
 
 /// Everything that was decided before the first boot. Stored as `plan.json`.
@@ -119,6 +121,9 @@ pub struct PlannedExperiment {
     /// What the user allows a guest instead of the accelerator's deadlines.
     #[serde(default)]
     pub patience: Patience,
+    /// What guests get of the host for themselves.
+    #[serde(default, skip_serializing_if = "Grants::is_empty")]
+    pub grants: Grants,
     /// One boot of every side each, in order.
     pub blocks: Vec<Block>,
     /// The change that matters, where the user said it.

@@ -111,6 +111,7 @@ impl AgentStream {
             Event::TrialBegin { trial } | Event::Progress { trial, .. } => {
                 self.known(*trial, line)?;
             }
+            Event::After(after) => self.result.after = Some(after.clone()),
             Event::Failed { message } => {
                 return Err(Failure::new(FailureClass::WorkloadFailed, message.clone()));
             }

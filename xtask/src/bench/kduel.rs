@@ -30,7 +30,7 @@ pub fn seconds_to_first_sample() -> Result<Vec<f64>> {
     fs::write(&document, DOCUMENT)
         .with_context(|| format!("failed to write {}", document.display()))?;
     Tool::new(Profile::Release.kduel())
-        .args(["run", "--accel", "tcg"])
+        .args(["run", "--accel", "tcg", "--overcommit"])
         .env("KDUEL_STATE_DIR", state.path())
         .in_folder(state.path())
         .output()?;

@@ -165,7 +165,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::boot::{Accel, Deadlines, SshIdentity};
+    use crate::boot::{Accel, Deadlines, Grants, SshIdentity};
     use crate::id::BootId;
 
     fn trial(id: u32, workload: &str, command: Option<CommandSpec>) -> TrialSpec {
@@ -210,6 +210,7 @@ mod tests {
             topology: Topology { cores: 2, threads: 2, ..Topology::default() },
             cpu_flags: Vec::new(),
             accel: Accel::Tcg,
+            grants: Grants::default(),
             nonce: "abc".into(),
             ssh: SshIdentity {
                 host_key_blob: Vec::new(),

@@ -124,6 +124,13 @@ fn a_node_without_enough_memory_or_leave_to_use_it_is_passed_over() {
 }
 
 #[test]
+fn cpus_that_are_not_there_yet_need_no_place() {
+    let growing = Topology { present: Some(3), ..guest("2s2c") };
+    let placed = place(&two_nodes().read(), &growing, 1, false).unwrap().remove(0);
+    assert_eq!(shown(&placed), "1 2 12 | 0,24");
+}
+
+#[test]
 fn kinds_of_cores_are_never_mixed() {
     let laptop = hybrid().read();
     assert_eq!(shown(&one(&laptop, "1s2c")), "2 4 | 0-1");
