@@ -16,7 +16,7 @@ fn planned(sandbox: &Sandbox, topology: &str) -> Vec<String> {
     let words = ["plan", "-a", "debian:bookworm", "-b", "debian:bookworm", "--aa"];
     let more = ["--accel", "kvm", "--cpu-pm", "--huge-pages", "2M", "-w", "fork-exit"];
     let plan = sandbox.says(&[&words[..], &more, &["--topology", topology]].concat()).ends_with(0);
-    let line = plan.stdout.lines().find(|line| line.contains("QEMU ")).unwrap().to_owned();
+    let line = plan.stdout.lines().find(|line| line.contains(" -cpu ")).unwrap().to_owned();
     let words: Vec<&str> = line.split_whitespace().skip_while(|word| *word != "a:").collect();
     assert!(line.contains("-cpu host,migratable=off"), "{line}");
     let mut asked = vec![words[1].to_owned()];
