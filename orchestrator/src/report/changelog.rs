@@ -74,7 +74,7 @@ fn changes(report: &Report<'_>, room: usize) -> Vec<String> {
     let tells = |c: &&Comparison| has_changed(c) || c.verdict == Verdict::Fails;
     let (mut changed, other): (Vec<&Comparison>, Vec<&Comparison>) = comparisons.partition(tells);
     changed.sort_by_key(|comparison| comparison.verdict);
-    let rest: Vec<String> = tally(report, &other);
+    let rest: Vec<String> = tally(report, &other, !changed.is_empty());
     let room = room.saturating_sub(rest.len());
     let functions = |c: &&Comparison| functions(report, c);
     let whole = |c: &&Comparison| {
@@ -136,8 +136,8 @@ fn functions(report: &Report<'_>, comparison: &Comparison) -> Option<String> {
     (!named.is_empty()).then(|| format!("    top: {}", named.join(", ")))
 }
 
-/// `others: 3 no change, 1 inconclusive`.
-fn tally(report: &Report<'_>, comparisons: &[&Comparison]) -> Vec<String> {
+/// `others: 3 no change, 1 inconclusive`; all of them if none `changed`.
+fn tally(report: &Report<'_>, comparisons: &[&Comparison], changed: bool) -> Vec<String> {
     let mut words: Vec<(&str, usize)> = Vec::new();
     for comparison in comparisons {
         let found = word(report, comparison);
@@ -148,7 +148,8 @@ fn tally(report: &Report<'_>, comparisons: &[&Comparison]) -> Vec<String> {
     }
     let parts: Vec<String> =
         words.iter().map(|(word, number)| format!("{number} {word}")).collect();
-    if parts.is_empty() { Vec::new() } else { vec![format!("  others: {}", parts.join(", "))] }
+    let lead = if changed { "others: " } else { "" };
+    if parts.is_empty() { Vec::new() } else { vec![format!("  {lead}{}", parts.join(", "))] }
 }
 
 fn command(report: &Report<'_>) -> Vec<String> {
@@ -156,7 +157,14 @@ fn command(report: &Report<'_>) -> Vec<String> {
     if lines.len() > COMMAND {
         return vec![format!("  command: kduel report {} --format mail", report.info.reference())];
     }
-    lines.into_iter().map(|line| format!("  {line}")).collect()
+    // A word that goes on in the next line does so from its first column, or it would be two.
+    let mut goes_on = false;
+    let indented = |line: String| {
+        let shown = if goes_on { line.clone() } else { format!("  {line}") };
+        goes_on = line.ends_with('\\') && !line.ends_with(" \\");
+        shown
+    };
+    lines.into_iter().map(indented).collect()
 }
 
 /// As many as there is room for; the last line counts the others.

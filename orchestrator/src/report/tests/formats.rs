@@ -49,7 +49,7 @@ fn where_nothing_is_decided_the_whole_is_skipped() {
     let records = pairs("patched", &[1.3, 0.8, 1.02, 0.91, 1.2, 0.85, 1.15, 0.95]);
     let [(_, changelog), (_, mail), .., (_, ktap)] = formats(&info(), &plan, &records);
     assert!(ktap.ends_with("\nok 1 fork # SKIP nothing was decided\n"), "{ktap}");
-    assert!(changelog.contains("\n  others: 1 inconclusive\n"), "{changelog}");
+    assert!(changelog.contains("\n  1 inconclusive\n"), "{changelog}");
     assert!(mail.starts_with("kduel: fork-exit time: inconclusive (6.1.176 -> 6.12.48)\n"));
 }
 
@@ -198,5 +198,29 @@ fn no_name_can_give_the_regression_tracker_a_command() {
     let [(_, changelog), (_, mail), ..] = formats(&info(), &plan, &records);
     for text in [changelog, mail] {
         assert!(text.contains("\\x23regzbot") && !text.contains("#regzbot"), "{text}");
+    }
+}
+
+/// What stands in a commit message or a mail, pasted into a shell, is the command that was given.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a shell is the judge")]
+fn a_pasted_command_is_the_one_that_was_given() {
+    let (plan, records) = (plan(&["base", "patched"], 8), pairs("patched", &SLOWER));
+    let long =
+        "fork-exit,syscall:call=getppid,pipe-roundtrip,context-switch,page-fault:kind=anonymous";
+    for word in
+        [long, "it's one word, with blanks, that does not fit into a line of a commit message"]
+    {
+        let mut info = info();
+        info.command = ["printf", "<%s>", "-w", word].map(str::to_owned).to_vec();
+        let [(_, changelog), (_, mail), ..] = formats(&info, &plan, &records);
+        for text in [changelog, mail] {
+            let from = text.lines().position(|line| line.trim_start().starts_with("printf"));
+            let lines: Vec<&str> = text.lines().skip(from.unwrap()).collect();
+            let output =
+                std::process::Command::new("bash").args(["-c", &lines.join("\n")]).output();
+            let read = String::from_utf8(output.unwrap().stdout).unwrap();
+            assert_eq!(read, format!("<-w><{word}>"), "{text}");
+        }
     }
 }
