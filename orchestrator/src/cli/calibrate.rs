@@ -44,6 +44,12 @@ pub(super) fn conclude(stored: &StoredRun, environment: &Environment) -> Result<
 const HEADINGS: [&str; 7] =
     ["series", "pair sd", "sides differ", "going second", "drift", "false alarms", "margin"];
 
+const NOT_KEPT: &str = concat!(
+    "  not kept: a kernel differs from itself beyond 95 % confidence, or resampled runs raise too many\n",
+    "  false alarms. One series in twenty differs by chance: calibrate again; if it stays, something on\n",
+    "  this host favours a side.\n",
+);
+
 /// A table, one line for each series.
 fn render(found: &[SeriesCalibration]) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
@@ -58,6 +64,9 @@ fn render(found: &[SeriesCalibration]) -> String {
         text += format!("  {}", cells.collect::<Vec<_>>().join("  ")).trim_end();
         text.push('\n');
     }
+    if found.iter().any(|series| series.found.as_ref().is_ok_and(|(found, _)| !found.passes)) {
+        text += NOT_KEPT;
+    }
     text
 }
 
@@ -66,7 +75,7 @@ fn row(series: &SeriesCalibration) -> Vec<String> {
     let interval = |i: &Interval| number::interval(i.low.exp_m1(), i.high.exp_m1());
     match &series.found {
         Ok((found, _)) => {
-            let verdict = if found.passes { "" } else { ", not kept: this host favours a side" };
+            let verdict = if found.passes { "" } else { ", not kept" };
             vec![
                 name,
                 number::percent(found.pair_sd),
