@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::host::topology::CpuList;
 use crate::text;
 
 /// Files below a root, which is `/` outside of tests. What is not there is `None`.
@@ -66,8 +67,8 @@ impl HostFiles {
     }
 
     /// The CPUs that are online.
-    pub fn online(&self) -> Option<Vec<u32>> {
-        parse_cpus(&self.text(&format!("{CPUS}/online"))?)
+    pub fn online(&self) -> Option<CpuList> {
+        CpuList::parse(&self.text(&format!("{CPUS}/online"))?)
     }
 
     /// A field of `/proc/cpuinfo`, of every CPU.
@@ -98,39 +99,6 @@ pub fn in_force(text: &str) -> &str {
     bracketed.map_or_else(|| text.trim(), |(word, _)| word)
 }
 
-/// CPUs as the kernel lists them: `0-3,8`. `None` for what is no such list.
-pub fn parse_cpus(text: &str) -> Option<Vec<u32>> {
-    let mut cpus = Vec::new();
-    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        // The kernel has no more; a number beyond it is no reason to fill the memory.
-        if last > 65_535 {
-            return None;
-        }
-        cpus.extend(first..=last);
-    }
-    cpus.sort_unstable();
-    cpus.dedup();
-    Some(cpus)
-}
-
-/// The reverse of [`parse_cpus`].
-pub fn show_cpus(cpus: &[u32]) -> String {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for cpu in cpus {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == *cpu => *last = *cpu,
-            _ => runs.push((*cpu, *cpu)),
-        }
-    }
-    let show = |(first, last): (u32, u32)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    };
-    runs.into_iter().map(show).collect::<Vec<_>>().join(",")
-}
-
 /// How many have which value: `powersave on 6 CPUs, performance on 2 CPUs`, the most frequent first.
 pub fn tally<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -147,14 +115,6 @@ pub fn tally<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists_of_cpus_are_read_and_written() {
-        assert_eq!(parse_cpus("0-2,8\n"), Some(vec![0, 1, 2, 8]));
-        assert_eq!(parse_cpus("\n"), Some(Vec::new()));
-        assert_eq!((parse_cpus("(null)"), parse_cpus("0-99999999")), (None, None));
-        assert_eq!(show_cpus(&[0, 1, 2, 8, 10, 11]), "0-2,8,10-11");
-    }
 
     #[test]
     fn the_value_in_force_is_the_one_in_brackets() {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::finding::{Seen, State};
 use super::{Check, check};
-use crate::host::files::{CPUS, HostFiles, parse_cpus, show_cpus};
+use crate::host::files::{CPUS, HostFiles};
+use crate::host::topology::CpuList;
 use crate::text;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -43,7 +44,7 @@ fn isolation(files: &HostFiles) -> Option<Seen> {
     let cmdline = files.text("proc/cmdline")?;
     let of_cpu = |file: &str| {
         let cpus = files.text(&format!("{CPUS}/{file}"))?;
-        parse_cpus(&cpus).is_some_and(|cpus| !cpus.is_empty()).then_some(cpus)
+        CpuList::parse(&cpus).is_some_and(|cpus| !cpus.is_empty()).then_some(cpus)
     };
     let word = |name: &str| {
         cmdline.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
@@ -80,18 +81,18 @@ fn interrupts(files: &HostFiles) -> Option<Seen> {
         let cpus = list("effective_affinity_list")
             .filter(|list| !list.is_empty())
             .or_else(|| list("smp_affinity_list"));
-        if let Some(cpus) = cpus.as_deref().and_then(parse_cpus) {
+        if let Some(cpus) = cpus.as_deref().and_then(CpuList::parse) {
             told = true;
-            taken.extend(cpus.into_iter().filter(|cpu| online.contains(cpu)));
+            taken.extend(cpus.iter().filter(|cpu| online.contains(*cpu)));
         }
     }
     if !told {
         return None;
     }
-    let taken: Vec<u32> = taken.into_iter().collect();
+    let taken: CpuList = taken.into_iter().collect();
     let found = match taken.is_empty() {
         true => "they go to no CPU".to_owned(),
-        false => format!("they go to CPU {} of {}", show_cpus(&taken), show_cpus(&online)),
+        false => format!("they go to CPU {taken} of {online}"),
     };
     let fix = "echo 0 | sudo tee /proc/irq/*/smp_affinity_list   leaves the others alone";
     let fine = online.len() < 2 || taken.len() < online.len();

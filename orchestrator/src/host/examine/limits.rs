@@ -2,7 +2,8 @@
 
 use super::finding::{Seen, State};
 use super::{Check, check};
-use crate::host::files::{HostFiles, parse_cpus, show_cpus};
+use crate::host::files::HostFiles;
+use crate::host::topology::CpuList;
 
 pub(super) const CHECKS: &[Check] = &[
     check("container", container, "what can be seen and pinned is what the container allows"),
@@ -92,11 +93,11 @@ fn cpu_quota(files: &HostFiles) -> Option<Seen> {
 fn cpus_allowed(files: &HostFiles) -> Option<Seen> {
     let status = files.text("proc/self/status")?;
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    let (allowed, online) = (parse_cpus(list)?, files.online()?);
-    let usable: Vec<u32> = online.iter().copied().filter(|cpu| allowed.contains(cpu)).collect();
+    let (allowed, online) = (CpuList::parse(list)?, files.online()?);
+    let usable: CpuList = online.iter().filter(|cpu| allowed.contains(*cpu)).collect();
     let found = match usable == online {
-        true => format!("all: {}", show_cpus(&online)),
-        false => format!("{} of {}", show_cpus(&usable), show_cpus(&online)),
+        true => format!("all: {online}"),
+        false => format!("{usable} of {online}"),
     };
     let fix = "taskset, cpusets and batch systems limit it; what is left is respected";
     Some(Seen::either(usable == online, State::Fair, found, fix))

@@ -2,7 +2,8 @@
 
 use super::finding::{Seen, State};
 use super::{Check, check, with_kvm};
-use crate::host::files::{HostFiles, in_force, parse_cpus};
+use crate::host::files::{HostFiles, in_force};
+use crate::host::topology::CpuList;
 use crate::text;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -62,7 +63,7 @@ fn ksm(files: &HostFiles) -> Option<Seen> {
 }
 
 fn online_nodes(files: &HostFiles) -> Option<usize> {
-    Some(parse_cpus(&files.text("sys/devices/system/node/online")?)?.len())
+    Some(CpuList::parse(&files.text("sys/devices/system/node/online")?)?.len())
 }
 
 fn nodes(files: &HostFiles) -> Option<Seen> {

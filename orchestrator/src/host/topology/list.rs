@@ -1,5 +1,6 @@
 use std::fmt;
 
+use kduel_protocol::ranges;
 use serde::{Deserialize, Serialize};
 
 /// No host has CPUs of a higher number: the kernel's own limit is 8192.
@@ -67,16 +68,7 @@ impl FromIterator<u32> for CpuList {
 
 impl fmt::Display for CpuList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut comma = "";
-        for run in self.0.chunk_by(|a, b| a + 1 == *b) {
-            match run {
-                [first, .., last] => write!(f, "{comma}{first}-{last}")?,
-                [one] => write!(f, "{comma}{one}")?,
-                [] => {}
-            }
-            comma = ",";
-        }
-        Ok(())
+        f.write_str(&ranges(&self.0))
     }
 }
 

@@ -20,21 +20,6 @@ fn shown(placement: &Placement) -> String {
 }
 
 #[test]
-fn numa_q_16_on_two_nodes() {
-    let host = two_nodes().read();
-    insta::assert_snapshot!(picture(&host, &one(&host, "numa-q-16")).join("\n"), @r"
-        16 vCPUs on CPUs 1-8,12-19, the rest of QEMU on CPUs 0,24
-        node 0, package 0, 65536 MiB: memory of guest nodes 0, 1
-          core  0    1    2    3    4    5    6    7    8    9    10   11
-          runs  q/q  0/-  1/-  2/-  3/-  4/-  5/-  6/-  7/-  ./.  ./.  ./.
-        node 1, package 1, 65536 MiB: memory of guest nodes 2, 3
-          core  12    13    14    15    16    17    18    19    20    21    22    23
-          runs  8/-   9/-   10/-  11/-  12/-  13/-  14/-  15/-  ./.   ./.   ./.   ./.
-        0, 1: a vCPU  *: any vCPU  q: rest of QEMU  -: kept idle  .: free  x: not to be used
-        ");
-}
-
-#[test]
 fn the_default_guest_fits_a_host_of_two_cpus_and_a_wider_one_does_not() {
     let host = plain(2).read();
     assert_eq!(shown(&one(&host, "1s1c")), "1 | 0");
