@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{CliError, prepare, report};
+use super::{CliError, accelerator, prepare, report};
 use crate::boot::Accel;
 use crate::config::Environment;
 use crate::exit_code;
@@ -122,7 +122,7 @@ fn accelerators(environment: &Environment, qemu: &Qemu) -> (Finding, Accel) {
     let fix = "timed runs are emulated here: every number is marked, margins are wide";
     let slow =
         |found: String| Finding::new("accelerator", State::Worse, found, Some(fix.to_owned()));
-    match prepare::probe_kvm(qemu, environment) {
+    match accelerator::probe_kvm(qemu, environment) {
         Ok(Some(report)) => match &report.kvm {
             KvmState::Works => (Finding::good("accelerator", report.line()), Accel::Kvm),
             KvmState::Broken { seen } => {

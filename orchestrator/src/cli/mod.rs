@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand.
 
+mod accelerator;
 mod add;
 mod annotate;
 pub mod args;
@@ -200,7 +201,7 @@ fn show_plan(args: &args::RunArgs, environment: &Environment) -> Result<u8, CliE
     let (_, mut plan) = prepare::planned(args, environment)?;
     let qemu = Qemu::find(args.qemu.as_deref(), &environment.path).ok();
     let accel = match &qemu {
-        Some(qemu) => prepare::likely_accel(args.accel, qemu, environment),
+        Some(qemu) => accelerator::likely_accel(args.accel, qemu, environment),
         None => Accel::Tcg,
     };
     Calibrations::load(&environment.calibration_file())?.enter(&mut plan, Path::new("/"), accel);

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use super::CliError;
+use super::accelerator::choose_accel;
 use super::args::{AccelArg, RunArgs, RunOptions};
 use super::placement;
 use super::sight::refuse_blind;
@@ -19,7 +19,6 @@ use crate::collect::{
 use crate::config::{self, Environment, KernelSpec, Loaded};
 use crate::event::RunEvent;
 use crate::fault::{Failure, FailureClass};
-use crate::host::accel::{self, AccelReport};
 use crate::host::lock::CpuLock;
 use crate::host::qemu::Qemu;
 use crate::host::tool;
@@ -398,60 +397,6 @@ pub(super) fn provisioner(
     let watcher = watcher.clone();
     let tell = move |what| watcher.handle(&RunEvent::Provisioning { what });
     Ok(Provisioner::new(environment.cache_dir.clone(), find_agent(environment)?, Arc::new(tell)))
-}
-
-/// KVM where it really boots a kernel, else TCG with one clear line.
-pub(super) fn choose_accel(
-    wanted: AccelArg,
-    qemu: &Qemu,
-    kernel: Option<&Kernel>,
-    environment: &Environment,
-    watcher: &Arc<Watcher>,
-) -> Result<Accel, Failure> {
-    let Some(kernel) = kernel.filter(|_| wanted != AccelArg::Tcg) else { return Ok(Accel::Tcg) };
-    let what = "finding out whether kvm works here, once per boot of this host";
-    watcher.handle(&RunEvent::Provisioning { what: what.to_owned() });
-    let report = probe(qemu, kernel, environment)?;
-    if wanted == AccelArg::Kvm {
-        report.require_kvm()?;
-    }
-    if report.accel() == Accel::Tcg {
-        watcher.say(&report.line());
-    }
-    Ok(report.accel())
-}
-
-fn probe(qemu: &Qemu, kernel: &Kernel, environment: &Environment) -> Result<AccelReport, Failure> {
-    let host_boot = HostInfo::read(Path::new("/")).boot_id;
-    let never = Arc::new(AtomicBool::new(false));
-    let cache = &environment.cache_dir;
-    accel::probe(qemu, &kernel.image, &kernel.initramfs, cache, &host_boot, &never)
-}
-
-/// Whether KVM works, by the newest kernel in the cache; nothing if there is none.
-pub(super) fn probe_kvm(
-    qemu: &Qemu,
-    environment: &Environment,
-) -> Result<Option<AccelReport>, Failure> {
-    let agent = find_agent(environment)?;
-    let silent = Provisioner::new(environment.cache_dir.clone(), agent, Arc::new(|_| {}));
-    match silent.newest_cached()? {
-        Some(kernel) => probe(qemu, &kernel, environment).map(Some),
-        None => Ok(None),
-    }
-}
-
-/// What a run would use as far as is known without booting anything.
-pub(super) fn likely_accel(wanted: AccelArg, qemu: &Qemu, environment: &Environment) -> Accel {
-    match wanted {
-        AccelArg::Tcg => Accel::Tcg,
-        AccelArg::Kvm => Accel::Kvm,
-        AccelArg::Auto => {
-            let host_boot = HostInfo::read(Path::new("/")).boot_id;
-            accel::remembered(qemu, &environment.cache_dir, &host_boot)
-                .map_or(Accel::Tcg, |report| report.accel())
-        }
-    }
 }
 
 /// The agent's binary: `KDUEL_AGENT`, or beside this program.

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::args::{AccelArg, RunArgs};
-use super::prepare;
 use super::talk::tell;
 use super::watch::{WatchOptions, Watcher};
-use super::{CliError, signals};
+use super::{CliError, accelerator, prepare, signals};
 use crate::boot::{Machine, QemuMachine, Watch};
 use crate::config::Environment;
 use crate::event::RunEvent;
@@ -79,7 +78,7 @@ fn boot_and_log_in(
     let planned = &experiment.sides[side];
     let provisioner = prepare::provisioner(environment, watcher)?;
     let kernel = provisioner.kernel(&planned.kernel_name, &planned.kernel, None)?;
-    let accel = prepare::choose_accel(args.accel, &qemu, Some(&kernel), environment, watcher)?;
+    let accel = accelerator::choose_accel(args.accel, &qemu, Some(&kernel), environment, watcher)?;
     let architecture = qemu.architecture;
     let recipe = GuestRecipe { experiment: experiment.clone(), side, kernel, accel, architecture };
     let block =

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::args::AccelArg;
 use super::talk::tell;
-use super::{CliError, prepare, report};
+use super::{CliError, accelerator, report};
 use crate::boot::Accel;
 use crate::config::Environment;
 use crate::exit_code;
@@ -122,8 +122,9 @@ fn wanted(
     environment: &Environment,
 ) -> Result<Vec<Change>, CliError> {
     if what.is_empty() {
-        let accel = Qemu::find(None, &environment.path)
-            .map_or(Accel::Tcg, |qemu| prepare::likely_accel(AccelArg::Auto, &qemu, environment));
+        let accel = Qemu::find(None, &environment.path).map_or(Accel::Tcg, |qemu| {
+            accelerator::likely_accel(AccelArg::Auto, &qemu, environment)
+        });
         let findings = examine(files, accel);
         let worse = |setting: &&Setting| {
             findings.iter().any(|finding| {
