@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use super::SourceSpec;
+
 /// Where a kernel comes from: a `kernels:` entry of the document or a SPEC of the command line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
@@ -32,6 +34,8 @@ pub enum KernelSpec {
     },
     /// The running kernel's image and modules.
     Host,
+    /// Built here.
+    Source(Box<SourceSpec>),
 }
 
 /// A binary package of exactly one Debian suite.

@@ -26,6 +26,7 @@ mod lock;
 mod modules;
 mod overlay;
 mod packages;
+pub mod source;
 #[cfg(test)]
 mod testing;
 mod unpacked;
@@ -201,6 +202,7 @@ impl Provisioner {
             }
             KernelSpec::Tree { path } => self.tree(path.as_ref()),
             KernelSpec::Host => self.host(),
+            KernelSpec::Source(spec) => self.built(spec),
         }
     }
 
