@@ -249,7 +249,7 @@ matrix:
 fn what_is_not_selected_may_need_what_is_not_there() {
     let text = b"version: 1
 kernels:
-  mine: { source: { git: ~/src/linux } }
+  mine: { source: { git: ~/src/linux, rev: v6.12 } }
   file: ./no-such-bzImage
 experiments:
   fork:

@@ -278,6 +278,7 @@ mod tests {
                     origin: String::new(),
                     image_sha256: side.name.clone(),
                     initramfs_sha256: String::new(),
+                    source: None,
                 };
                 info.kernels.insert(side.kernel_name.clone(), kernel);
             }

@@ -18,9 +18,15 @@ Examples:
   kduel run -a debian:bookworm -b debian:bookworm --append-b mitigations=off -w syscall:call=getppid
   kduel run -a ./bzImage-old -b ./bzImage-new -w pipe-roundtrip:bytes=1+4096,hackbench:groups=1:mode=thread
   kduel run -a debian:bookworm -b debian:trixie --cpus 2 --memory 1G -- ./bench -n 1000
+  kduel run -w micro                            in a kernel's git tree: what it adds to its upstream
+  kduel run -a v6.12 -b . -w fork-exit          its working tree as it is, against a tag
+  kduel run -b source:linux-source-6.1@bookworm+fix.mbx -w fork-exit --config-item-b CONFIG_PSI=n
   kduel run -a host -b ~/src/linux --metric rate:MB/s:higher:'rate=([0-9.]+)' -- ./bench
 
 A SPEC is debian:SUITE[/FLAVOUR][=VERSION], deb:FILE, a path to a bzImage, a path to a built tree, or host.
+Or it is built here: a git revision or `.` (the working tree as it is) in a kernel's git tree,
+source:PACKAGE@SUITE[=VERSION], a path to a tarball or a source tree; patches on top: SPEC+FILE.mbx,
+SPEC+FILE.patch, SPEC+series. In a kernel's git tree -a and -b may be left out.
 A WORKLOAD is NAME[:PARAMETER=VALUE[+VALUE…]]…; several values are a sweep. `kduel workloads` lists them.";
 
 /// What is compared, and how. Shared by `run` and `plan`.
@@ -82,6 +88,26 @@ pub struct RunArgs {
     /// Set a sysctl in every -b side.
     #[arg(long, value_name = "K=V", help_heading = "Without a document")]
     pub sysctl_b: Vec<String>,
+
+    /// Config of kernels that are built here: minimal, tree, host or a file; later ones over earlier ones.
+    #[arg(long, value_name = "PART", help_heading = "Without a document")]
+    pub config: Vec<String>,
+
+    /// An option of kernels that are built here: CONFIG_PSI=y.
+    #[arg(long, value_name = "CONFIG_X=V", help_heading = "Without a document")]
+    pub config_item: Vec<String>,
+
+    /// The same for the base only.
+    #[arg(long, value_name = "CONFIG_X=V", help_heading = "Without a document")]
+    pub config_item_a: Vec<String>,
+
+    /// The same for every -b side.
+    #[arg(long, value_name = "CONFIG_X=V", help_heading = "Without a document")]
+    pub config_item_b: Vec<String>,
+
+    /// Sides that nobody named are called base and patched.
+    #[arg(skip)]
+    pub by_default: bool,
 
     /// A file that goes into every guest, below /kduel/files; the command after -- does by itself.
     #[arg(long = "with-file", value_name = "PATH", help_heading = "Without a document")]
@@ -198,7 +224,7 @@ pub struct RunArgs {
 }
 
 /// What decides a plan or its folder, and so means nothing to a run that has both.
-const PLAN_FLAGS: [&str; 38] = [
+const PLAN_FLAGS: [&str; 42] = [
     "experiments",
     "file",
     "base",
@@ -212,6 +238,10 @@ const PLAN_FLAGS: [&str; 38] = [
     "append_b",
     "sysctl_a",
     "sysctl_b",
+    "config",
+    "config_item",
+    "config_item_a",
+    "config_item_b",
     "with_files",
     "metrics",
     "save",

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use super::talk::tell;
-use crate::config::KernelSpec;
+use crate::config::{KernelSpec, Origin};
 use crate::exit_code;
 use crate::fault::{Failure, FailureClass};
 use crate::provision::{Kernel, KernelsLock, Provisioner, Unpacked, sha256_of_file};
@@ -29,11 +29,11 @@ enum KernelsCommand {
     List,
     /// Make kernels ready to boot: fetch, check, build the initramfs
     Fetch {
-        /// Names of the document or SPECs: debian:bookworm, deb:FILE, ./bzImage, a built tree
+        /// Names of the document or SPECs: debian:bookworm, deb:FILE, ./bzImage, a built tree, v6.12
         #[arg(required = true, value_name = "NAME|SPEC")]
         specs: Vec<String>,
     },
-    /// Pin the document's Debian kernels in kernels.lock
+    /// Pin the document's Debian kernels and sources in kernels.lock
     Lock {
         /// Resolve these anew, even if they are pinned
         #[arg(long, value_name = "NAME")]
@@ -127,7 +127,11 @@ fn lock(
         )
         .hint("run it beside a kernels.yaml, or name one: -f FILE"));
     };
-    let is_debian = |name: &str| matches!(context.kernels.get(name), Some(KernelSpec::Debian(_)));
+    let is_debian = |name: &str| match context.kernels.get(name) {
+        Some(KernelSpec::Debian(_)) => true,
+        Some(KernelSpec::Source(spec)) => matches!(spec.origin, Origin::Debian { .. }),
+        _ => false,
+    };
     let unknown: Vec<&String> = update.iter().filter(|name| !is_debian(name)).collect();
     if let Some(first) = unknown.first() {
         let names = context.kernels.keys().map(String::as_str).filter(|name| is_debian(name));
@@ -141,8 +145,16 @@ fn lock(
         lock.forget(name);
     }
     for (name, spec) in context.kernels.iter().filter(|(name, _)| is_debian(name)) {
-        let kernel = context.provisioner.kernel(name, spec, Some(&mut lock))?;
-        print(out, &format!("{name}: {}\n", text::escape(&kernel.origin)))?;
+        let origin = match spec {
+            KernelSpec::Source(source) => {
+                context.provisioner.pinned(name, source, Some(&mut lock))?;
+                let packages = lock.get(name, spec).map(|kernel| kernel.packages.as_slice());
+                let package = packages.unwrap_or_default().first();
+                package.map(|package| format!("{} {}", package.name, package.version))
+            }
+            _ => Some(context.provisioner.kernel(name, spec, Some(&mut lock))?.origin),
+        };
+        print(out, &format!("{name}: {}\n", text::escape(&origin.unwrap_or_default())))?;
     }
     lock.save()
 }

@@ -24,6 +24,7 @@ mod runs;
 mod shell;
 mod sight;
 mod signals;
+mod sources;
 mod talk;
 mod trace;
 mod tune;
@@ -198,7 +199,8 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError>
 }
 
 fn show_plan(args: &args::RunArgs, environment: &Environment) -> Result<u8, CliError> {
-    let (_, mut plan) = prepare::planned(args, environment)?;
+    let (loaded, mut plan) = prepare::planned(args, environment)?;
+    loaded.notes.iter().for_each(|note| talk::tell(note));
     let qemu = Qemu::find(args.qemu.as_deref(), &environment.path).ok();
     let accel = match &qemu {
         Some(qemu) => accelerator::likely_accel(args.accel, qemu, environment),

@@ -9,6 +9,7 @@ use super::accelerator::choose_accel;
 use super::args::{AccelArg, RunArgs, RunOptions};
 use super::placement;
 use super::sight::refuse_blind;
+use super::sources;
 use super::watch::Watcher;
 use crate::boot::Accel;
 use crate::boot::fake::Script;
@@ -75,7 +76,9 @@ fn start(
     watcher: &Arc<Watcher>,
 ) -> Result<Prepared, CliError> {
     let (loaded, mut plan) = planned(args, environment)?;
+    loaded.notes.iter().for_each(|note| watcher.say(note));
     check_console(options, &plan)?;
+    let sources = sources::records(&plan, environment)?;
     if args.backend.is_none() {
         let host = placement::this_host(environment);
         placement::place_guests(&mut plan, &host, args.overcommit)?;
@@ -104,9 +107,11 @@ fn start(
     info.host = HostInfo::read(Path::new("/"));
     info.qemu = rig.qemu_info();
     info.kernels = identities(&plan, &rig.kernels);
+    sources::enter(&sources, &mut info.kernels);
     let runs = options.out.clone().unwrap_or_else(|| environment.runs_dir());
     let lock = placement::hold(&plan, environment, !options.no_wait, watcher)?;
     let folder = RunFolder::create(&runs, &plan, info)?;
+    sources::write(&sources, &folder)?;
     let mut prepared = rig.prepared(plan, folder, Vec::new(), lock);
     if let Some(exact) = &mut prepared.exact {
         exact.use_known = !options.no_cache;
@@ -138,7 +143,8 @@ pub(super) fn planned(
     args: &RunArgs,
     environment: &Environment,
 ) -> Result<(Loaded, Plan), CliError> {
-    let loaded = config::load(args, environment)?;
+    let mut loaded = config::load(args, environment)?;
+    sources::settle(&mut loaded)?;
     if loaded.experiments.is_empty() {
         return Err(CliError::NothingSelected("no experiment is selected".to_owned()));
     }

@@ -165,6 +165,19 @@ impl RunFolder {
         write_atomically(&path, console.as_bytes())
     }
 
+    /// Writes the changes that a kernel was built with, where its [`super::SourceIdentity`] says.
+    ///
+    /// # Errors
+    ///
+    /// `HostIo`.
+    pub fn write_changes(&self, place: &Path, patches: &[u8]) -> Result<(), Failure> {
+        let path = self.path.join(place);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|error| host_io("make", folder, &error))?;
+        }
+        write_atomically(&path, patches)
+    }
+
     /// Writes a file that can be had again from the journal: `samples.jsonl`, `report.json`.
     ///
     /// # Errors

@@ -137,6 +137,32 @@ pub struct KernelIdentity {
     pub image_sha256: String,
     /// SHA-256 of the base initramfs, lower-case hex.
     pub initramfs_sha256: String,
+    /// What it was built of; absent if it was not built here.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub source: Option<SourceIdentity>,
+}
+
+/// What a kernel was built of, as far as it can be kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SourceIdentity {
+    /// The commit, by its full id; that of a working tree is known to kduel's cache alone. Absent where
+    /// the source is not from git.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub commit: Option<String>,
+    /// The commit that the changes are counted from; absent if that is `commit`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub base: Option<String>,
+    /// The changes in the run's folder, as patches. Absent if there are none, or too many to be kept:
+    /// then both commits name them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub changes: Option<PathBuf>,
+    /// Files that the changes touch.
+    pub files: usize,
+    /// Lines that they add.
+    pub added: usize,
+    /// Lines that they remove.
+    pub removed: usize,
 }
 
 impl From<&Kernel> for KernelIdentity {
@@ -146,6 +172,7 @@ impl From<&Kernel> for KernelIdentity {
             origin: kernel.origin.clone(),
             image_sha256: kernel.image_sha256.clone(),
             initramfs_sha256: kernel.initramfs_sha256.clone(),
+            source: None,
         }
     }
 }

@@ -21,7 +21,7 @@ mod write;
 
 pub use calibration::{Calibrations, Conditions};
 pub use folder::{RunFolder, StoredRun, UnpackedRun};
-pub use info::{HostInfo, KernelIdentity, QemuInfo, RUN_FORMAT, RunInfo};
+pub use info::{HostInfo, KernelIdentity, QemuInfo, RUN_FORMAT, RunInfo, SourceIdentity};
 pub use journal::{Cut, Journal, Recovered, recover};
 pub use known::{KnownBoot, KnownBoots, KnownSize};
 pub use list::{ListedRun, list_runs, remove_run, set_label};

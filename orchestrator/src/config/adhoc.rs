@@ -10,6 +10,7 @@ use super::check::Check;
 use super::diagnostic::{COMMAND_LINE, Source, Spot};
 use super::files::{Files, string};
 use super::node::{Content, Entry, Node};
+use super::source_words;
 use super::topologies;
 use crate::cli::args::{MeasureArg, RunArgs};
 use crate::plan::topology::{self, DEFAULT_TOPOLOGY};
@@ -40,7 +41,8 @@ impl CommandLine {
         Spot { source: self.index, line, column, len }
     }
 
-    fn node(&mut self, flag: &str, value: &str) -> Node {
+    /// As [`Self::word`], the value itself.
+    pub fn node(&mut self, flag: &str, value: &str) -> Node {
         Node::word(self.word(flag, value), value)
     }
 
@@ -67,6 +69,10 @@ pub fn stray_flags(args: &RunArgs) -> Vec<&'static str> {
         ("--append-b", !args.append_b.is_empty()),
         ("--sysctl-a", !args.sysctl_a.is_empty()),
         ("--sysctl-b", !args.sysctl_b.is_empty()),
+        ("--config", !args.config.is_empty()),
+        ("--config-item", !args.config_item.is_empty()),
+        ("--config-item-a", !args.config_item_a.is_empty()),
+        ("--config-item-b", !args.config_item_b.is_empty()),
         ("--with-file", !args.with_files.is_empty()),
         ("--metric", !args.metrics.is_empty()),
         ("--save", args.save.is_some()),
@@ -86,7 +92,9 @@ pub fn tree(
     current: &Files<'_>,
 ) -> Node {
     let flags = Flags { args, current: *current, folder: check.files.folder.to_owned() };
-    let sides = flags.sides(words);
+    let mut kernels = Vec::new();
+    let sides = flags.sides(words, &mut kernels);
+    flags.useless(check, &kernels);
     let workloads = flags.workloads(words);
     let (topology_name, full) = flags.topology(check, words);
     let nowhere = Spot { source: words.index, ..Spot::default() };
@@ -97,6 +105,9 @@ pub fn tree(
     ];
     experiment.extend(flags.terms(words));
     let mut root = vec![Entry::new("version", Node::word(nowhere, "1"))];
+    if !kernels.is_empty() {
+        root.push(Entry::new("kernels", Node::map(nowhere, kernels)));
+    }
     if let Some(topology) = full {
         let entry =
             Entry { key: string_of(&topology_name), spot: topology_name.spot, value: topology };
@@ -111,28 +122,48 @@ fn string_of(node: &Node) -> String {
     node.text().unwrap_or_default().to_owned()
 }
 
-struct Flags<'a> {
-    args: &'a RunArgs,
-    current: Files<'a>,
-    folder: PathBuf,
+/// The flags, and where they were given.
+pub struct Flags<'a> {
+    /// As given.
+    pub args: &'a RunArgs,
+    /// The current folder.
+    pub current: Files<'a>,
+    /// The folder of the document that they become.
+    pub folder: PathBuf,
 }
 
 impl Flags<'_> {
-    fn sides(&self, words: &mut CommandLine) -> Vec<Entry> {
+    fn sides(&self, words: &mut CommandLine, kernels: &mut Vec<Entry>) -> Vec<Entry> {
         let mut sides = Vec::new();
+        let base_name = if self.args.by_default { "base" } else { "a" };
         if let Some(base) = &self.args.base {
-            sides.push(self.side(words, "a", "-a", base));
+            sides.push(self.side(words, kernels, base_name, true, base));
         }
         for (spec, name) in self.args.candidates.iter().zip('b'..='z') {
-            sides.push(self.side(words, &name.to_string(), "-b", spec));
+            let name = if self.args.by_default { "patched" } else { &name.to_string() };
+            sides.push(self.side(words, kernels, name, false, spec));
         }
         sides
     }
 
-    fn side(&self, words: &mut CommandLine, name: &str, flag: &str, spec: &str) -> Entry {
-        let kernel = words.node(flag, &self.rebased_spec(spec));
+    fn side(
+        &self,
+        words: &mut CommandLine,
+        kernels: &mut Vec<Entry>,
+        name: &str,
+        is_base: bool,
+        spec: &str,
+    ) -> Entry {
+        let kernel = match self.described(words, is_base, spec) {
+            Some(described) => {
+                let word = Node::word(described.spot, name);
+                kernels.push(Entry { key: name.to_owned(), spot: word.spot, value: described });
+                word
+            }
+            None => words.node(flag(is_base), &self.rebased_spec(spec)),
+        };
         let spot = kernel.spot;
-        let (append, sysctl) = if name == "a" {
+        let (append, sysctl) = if is_base {
             (("--append-a", &self.args.append_a), ("--sysctl-a", &self.args.sysctl_a))
         } else {
             (("--append-b", &self.args.append_b), ("--sysctl-b", &self.args.sysctl_b))
@@ -159,16 +190,27 @@ impl Flags<'_> {
     }
 
     /// A SPEC whose path, if it is one, is relative to the document's folder.
-    fn rebased_spec(&self, spec: &str) -> String {
-        if let Some(file) = spec.strip_prefix("deb:") {
-            return format!("deb:{}", self.rebased(file));
+    pub fn rebased_spec(&self, spec: &str) -> String {
+        if let Some((kernel, patches)) = source_words::with_patches(spec) {
+            let patches = patches.iter().map(|patch| self.rebased(patch));
+            return std::iter::once(self.rebased_spec(kernel))
+                .chain(patches)
+                .collect::<Vec<_>>()
+                .join("+");
+        }
+        for scheme in ["deb:", "source:"] {
+            if let Some(file) = spec.strip_prefix(scheme)
+                && (scheme == "deb:" || self.current.absolute(file).exists())
+            {
+                return format!("{scheme}{}", self.rebased(file));
+            }
         }
         let exists = self.current.is_file(spec) || self.current.is_folder(spec);
         if exists && spec != "host" { self.rebased(spec) } else { spec.to_owned() }
     }
 
     /// A path as it is written in the document's folder.
-    fn rebased(&self, written: &str) -> String {
+    pub fn rebased(&self, written: &str) -> String {
         let relative = !written.starts_with(['/', '~']);
         if relative && self.folder != self.current.folder {
             return string(&relative_path(&self.folder, &self.current.absolute(written)));
@@ -309,6 +351,11 @@ impl Flags<'_> {
         }
         terms
     }
+}
+
+/// The flag of a side.
+pub fn flag(is_base: bool) -> &'static str {
+    if is_base { "-a" } else { "-b" }
 }
 
 /// `K=V`.

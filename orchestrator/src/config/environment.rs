@@ -12,6 +12,8 @@ use etcetera::BaseStrategy;
 pub struct Environment {
     /// Where downloads and images are kept; may be deleted.
     pub cache_dir: PathBuf,
+    /// Where commits are made that stand for working trees, and repositories are fetched to.
+    pub git_store: PathBuf,
     /// Where runs are kept.
     pub state_dir: PathBuf,
     /// Where what concerns the host as a whole is kept, for all its users: the state directory if
@@ -64,6 +66,7 @@ impl Environment {
                 Some(_) => state_dir.clone(),
                 None => PathBuf::from("/var/lib/kduel"),
             },
+            git_store: cache_dir.join("git"),
             cache_dir,
             state_dir,
             agent: var("KDUEL_AGENT").map(|path| current_dir.join(path)),
@@ -112,6 +115,7 @@ impl Environment {
     pub fn below(folder: &Path) -> Self {
         Self {
             cache_dir: folder.join("cache"),
+            git_store: folder.join("cache/git"),
             state_dir: folder.join("state"),
             host_state_dir: folder.join("state"),
             home: Some(folder.to_owned()),

@@ -5,6 +5,7 @@ use kduel_stats::FEWEST_PAIRS;
 
 use super::adhoc::{self, CommandLine};
 use super::check::Check;
+use super::default_sides::{self, Filled};
 use super::diagnostic::{COMMAND_LINE, Diagnostic, Diagnostics, Source, Spot};
 use super::document;
 use super::environment::Environment;
@@ -38,6 +39,8 @@ pub struct Loaded {
     pub calibrate: bool,
     /// What `--save` writes, and where.
     pub save: Option<(PathBuf, String)>,
+    /// Which sides were taken that nobody named, in sentences.
+    pub notes: Vec<String>,
 }
 
 impl Loaded {
@@ -81,11 +84,13 @@ impl Loaded {
 ///
 /// Everything that is wrong with it.
 pub fn load(args: &RunArgs, environment: &Environment) -> Result<Loaded, Diagnostics> {
-    let mut loaded = if adhoc::is_adhoc(args) {
-        from_flags(args, environment)
+    let Filled { args, notes } = default_sides::fill(args, &current_files(environment))?;
+    let mut loaded = if adhoc::is_adhoc(&args) {
+        from_flags(&args, environment)
     } else {
-        from_document(args, environment, true)
+        from_document(&args, environment, true)
     }?;
+    loaded.notes = notes;
     if args.calibrate {
         loaded.experiments.iter_mut().for_each(calibrating);
         can_calibrate(&loaded.experiments)?;
@@ -158,7 +163,7 @@ fn from_document(
     let bytes = read(&path, &name, args.file.is_none())?;
     let (source, root, complaints) = document::parse(0, &name, &bytes)?;
     let folder = path.parent().unwrap_or(&path).to_owned();
-    let mut check = Check::new(Files { folder: &folder, home: environment.home.as_deref() });
+    let mut check = Check::new(Files { folder: &folder, ..current });
     let mut words = CommandLine::new(1);
     let selected: Vec<(String, Spot)> =
         args.experiments.iter().map(|word| (word.clone(), words.word("", word))).collect();
@@ -184,6 +189,7 @@ fn from_document(
         seed: args.seed,
         calibrate: args.calibrate,
         save: None,
+        notes: Vec::new(),
     })
 }
 
@@ -214,7 +220,9 @@ fn from_flags(args: &RunArgs, environment: &Environment) -> Result<Loaded, Diagn
     let current = current_files(environment);
     let save = args.save.as_ref().map(|path| current.absolute(&string(path)));
     let folder = save.as_deref().and_then(Path::parent).unwrap_or(current.folder);
-    let mut check = Check::new(Files { folder, ..current });
+    // Without `..`, from which no way leads back by names alone.
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let mut check = Check::new(Files { folder: &folder, ..current });
     check.sources = vec![Source { name: COMMAND_LINE.to_owned(), lines: Vec::new() }];
     let mut words = CommandLine::new(0);
     usage(&mut check, args);
@@ -246,6 +254,7 @@ fn from_flags(args: &RunArgs, environment: &Environment) -> Result<Loaded, Diagn
         seed: args.seed,
         calibrate: args.calibrate,
         save,
+        notes: Vec::new(),
     })
 }
 
@@ -325,7 +334,11 @@ fn margin(args: &RunArgs) -> MarginTerms {
 }
 
 fn current_files(environment: &Environment) -> Files<'_> {
-    Files { folder: &environment.current_dir, home: environment.home.as_deref() }
+    Files {
+        folder: &environment.current_dir,
+        home: environment.home.as_deref(),
+        store: &environment.git_store,
+    }
 }
 
 /// Complaints in order of position, the document's first, each once.

@@ -5,9 +5,12 @@
 //! `Check` and give checked types.
 
 mod adhoc;
+mod adhoc_kernels;
 mod check;
 mod claims;
 mod command;
+mod config_parts;
+mod default_sides;
 mod diagnostic;
 mod document;
 pub mod environment;
@@ -20,9 +23,12 @@ mod load;
 mod matrix;
 mod node;
 mod numa;
+mod patches;
 mod resolve;
 mod sides;
 mod source_spec;
+mod source_words;
+mod sources;
 mod spec;
 mod topologies;
 mod topology_rules;

@@ -4,7 +4,7 @@ use super::check::Check;
 use super::diagnostic::Spot;
 use super::experiment::{self, Definitions, Experiment, Named, Overrides};
 use super::node::{Content, Entry, Node};
-use super::{KernelSpec, kernels, matrix, topologies};
+use super::{KernelSpec, kernels, matrix, sides, topologies};
 
 const KEYS: &[&str] = &["version", "kernels", "topologies", "experiments", "matrix"];
 
@@ -84,6 +84,9 @@ fn all(check: &mut Check<'_>, root: &Node, defined: &Definitions, flags: &Overri
             }
             named.push(made);
         }
+    }
+    for experiment in named.iter_mut().filter_map(|named| named.experiment.as_mut()) {
+        sides::build_over_base(&mut experiment.sides);
     }
     named
 }

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use kduel_protocol::Knobs;
 
+use super::KernelSpec;
 use super::check::Check;
 use super::kernels::{self, NamedKernel};
 use super::node::{Content, Entry, Node};
@@ -177,12 +178,37 @@ fn cpu_flags(check: &mut Check<'_>, node: &Node) -> Vec<String> {
 pub fn distinct(check: &mut Check<'_>, entry: &Entry, sides: &[PlannedSide]) {
     let Content::Map(entries) = &entry.value.content else { return };
     for (index, side) in sides.iter().enumerate() {
-        let same = |other: &&PlannedSide| other.kernel == side.kernel && other.knobs == side.knobs;
+        let same = |other: &&PlannedSide| {
+            same_kernel(&other.kernel, &side.kernel) && other.knobs == side.knobs
+        };
         if let Some(other) = sides[..index].iter().find(same) {
             let spot = entries.iter().find(|e| e.key == side.name).map_or(entry.spot, |e| e.spot);
             let message = format!("side `{}` is the same as `{}`", side.name, other.name);
             let hint = "give it another kernel or a knob; or write `aa: true` (or --aa) to compare a side with itself";
             check.advise(spot, message, hint);
+        }
+    }
+}
+
+fn same_kernel(one: &KernelSpec, other: &KernelSpec) -> bool {
+    match (one, other) {
+        (KernelSpec::Source(one), KernelSpec::Source(other)) => one.is_same(other),
+        _ => one == other,
+    }
+}
+
+/// Lets kernels that are built here begin with what the base's build leaves, if they begin with the same
+/// source and nothing else was said.
+pub fn build_over_base(sides: &mut [PlannedSide]) {
+    let Some((base, others)) = sides.split_first_mut() else { return };
+    let KernelSpec::Source(base) = &base.kernel else { return };
+    for side in others {
+        if let KernelSpec::Source(spec) = &mut side.kernel
+            && spec.over.is_none()
+            && spec.is_beside(base)
+            && !spec.is_same(base)
+        {
+            spec.over = Some(base.clone());
         }
     }
 }

@@ -24,6 +24,29 @@ pub struct SourceSpec {
     pub over: Option<Box<SourceSpec>>,
 }
 
+impl SourceSpec {
+    /// Whether another one describes the same kernel, whatever its revision is called and its build
+    /// may begin with.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let plain = |spec: &Self| {
+            let mut plain = Self { over: None, ..spec.clone() };
+            if let Origin::Git { revision, .. } = &mut plain.origin {
+                revision.clear();
+            }
+            plain
+        };
+        plain(self) == plain(other)
+    }
+
+    /// Whether another one begins with the same source: the same repository, or else the same tree.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        match (&self.origin, &other.origin) {
+            (Origin::Git { repository: a, .. }, Origin::Git { repository: b, .. }) => a == b,
+            (a, b) => a == b,
+        }
+    }
+}
+
 /// Where a source comes from; all paths absolute.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
@@ -54,7 +77,7 @@ pub enum Origin {
         repository: String,
         /// As the user wrote it; `commit` is what it meant.
         revision: String,
-        /// The commit's full id.
+        /// The commit's full id; empty until a repository that is elsewhere was asked.
         commit: String,
     },
 }

@@ -1,11 +1,14 @@
 use super::check::{choice_hint, nearest};
 use super::files::{Files, string};
+use super::source_words;
 use super::{DebianSpec, KernelSpec};
 
 /// What can be written where a kernel is meant, for messages.
 pub const SPEC_HELP: &str = "\
 a kernel is debian:SUITE[/FLAVOUR][=VERSION], deb:FILE, a path to a bzImage, a path to a built tree, or host
-for example debian:bookworm, debian:bookworm-backports/cloud-amd64=6.12, ./bzImage";
+or built here: a git revision, `.` (this working tree as it is), source:PACKAGE@SUITE[=VERSION],
+a path to a tarball or a source tree; patches on top: SPEC+FILE.mbx, SPEC+FILE.patch, SPEC+series
+for example debian:bookworm, debian:sid/amd64=7.2, ./bzImage, v6.12, .+fix.mbx, source:linux-source-6.1@bookworm";
 
 /// The flavour if none is written.
 pub const DEFAULT_FLAVOUR: &str = "cloud-amd64";
@@ -31,13 +34,21 @@ pub struct SpecError {
 }
 
 impl SpecError {
-    fn new(spec: &str, part: &str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    /// About `part` of `spec`.
+    pub fn new(
+        spec: &str,
+        part: &str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
         let at = spec.find(part).unwrap_or(0);
         let part = (spec[..at].chars().count(), part.chars().count().max(1));
         Self { part, message: message.into(), hint: hint.into(), deferred: false }
     }
 
-    fn deferred(mut self) -> Self {
+    /// That matters only to who uses it.
+    #[must_use]
+    pub fn deferred(mut self) -> Self {
         self.deferred = true;
         self
     }
@@ -49,22 +60,35 @@ impl SpecError {
 ///
 /// What is wrong with it, or why it cannot be used now.
 pub fn parse(spec: &str, files: &Files<'_>, names: &[&str]) -> Result<KernelSpec, SpecError> {
+    if let Some((kernel, patches)) = source_words::with_patches(spec) {
+        return source_words::patched(spec, parse(kernel, files, names), &patches, files);
+    }
     if let Some(rest) = spec.strip_prefix("debian:") {
         return debian(spec, rest).map(KernelSpec::Debian);
     }
     if let Some(file) = spec.strip_prefix("deb:") {
         return deb(spec, file, files);
     }
+    if let Some(rest) = spec.strip_prefix("source:") {
+        return source_words::source(spec, rest, files);
+    }
     if spec == "host" {
         return Ok(KernelSpec::Host);
     }
-    if spec.ends_with(".mbx") || spec.ends_with(".patch") {
-        return Err(not_yet(spec, "patches on top of a kernel"));
+    if source_words::is_working_tree(spec) {
+        return source_words::working_tree(spec, files);
     }
-    if looks_like_path(spec) || files.is_file(spec) || files.is_built_tree(spec) {
+    let plain = spec.starts_with(['.', '/', '~']);
+    if plain || files.is_file(spec) || files.is_built_tree(spec) || files.is_source(spec) {
         return path(spec, files);
     }
-    Err(no_spec(spec, names))
+    if let Some(kernel) = source_words::revision(spec, files)? {
+        return Ok(kernel);
+    }
+    if looks_like_path(spec) {
+        return path(spec, files);
+    }
+    Err(no_spec(spec, files, names))
 }
 
 fn debian(spec: &str, rest: &str) -> Result<DebianSpec, SpecError> {
@@ -157,6 +181,9 @@ fn path(spec: &str, files: &Files<'_>) -> Result<KernelSpec, SpecError> {
     if files.is_built_tree(spec) {
         return Ok(KernelSpec::Tree { path: absolute });
     }
+    if source_words::is_tarball(spec) && files.is_file(spec) {
+        return Ok(source_words::tarball(spec, files));
+    }
     if files.is_file(spec) {
         let is_package = spec.ends_with(".deb");
         return Ok(if is_package {
@@ -165,33 +192,31 @@ fn path(spec: &str, files: &Files<'_>) -> Result<KernelSpec, SpecError> {
             KernelSpec::Image { image: absolute, modules: None, config: None }
         });
     }
+    if files.is_source(spec) {
+        return source_words::folder(spec, spec, files);
+    }
     if files.is_folder(spec) {
-        let message = format!("folder {absolute} is no built kernel tree");
-        let hint = format!("no arch/x86/boot/bzImage in it; kernels from source {NOT_THERE}");
+        let message = format!("folder {absolute} is no kernel tree");
+        let hint =
+            "there is neither a built arch/x86/boot/bzImage in it nor a Makefile and Kconfig";
         return Err(SpecError::new(spec, spec, message, hint).deferred());
     }
     Err(missing(spec, spec, files))
 }
 
-fn missing(spec: &str, file: &str, files: &Files<'_>) -> SpecError {
+/// A file that is not there.
+pub fn missing(spec: &str, file: &str, files: &Files<'_>) -> SpecError {
     let message = format!("file {} does not exist", string(&files.absolute(file)));
     SpecError::new(spec, file, message, SPEC_HELP).deferred()
 }
 
-const NOT_THERE: &str =
-    "are not there yet in this version: build it and name the built tree or its bzImage";
-
-fn not_yet(spec: &str, what: &str) -> SpecError {
-    let message = format!("{what}: kernels from source are not there yet in this version");
-    let hint = format!("build the kernel and name the built tree or its bzImage\n{SPEC_HELP}");
-    SpecError::new(spec, spec, message, hint).deferred()
-}
-
-fn no_spec(spec: &str, names: &[&str]) -> SpecError {
+fn no_spec(spec: &str, files: &Files<'_>, names: &[&str]) -> SpecError {
     let message = format!("unknown kernel `{spec}`");
     let (scheme, rest) = spec.split_once(':').unwrap_or(("", spec));
-    if !scheme.is_empty() && nearest(scheme, ["debian", "deb"]).is_some() {
-        return SpecError::new(spec, scheme, message, format!("did you mean `debian:{rest}`?"));
+    if !scheme.is_empty()
+        && let Some(near) = nearest(scheme, ["debian", "deb", "source"])
+    {
+        return SpecError::new(spec, scheme, message, format!("did you mean `{near}:{rest}`?"));
     }
     let suite = spec.split(['/', '=']).next().unwrap_or_default();
     if RELEASES.iter().chain(ROLLING).any(|known| suite.starts_with(known)) {
@@ -200,23 +225,11 @@ fn no_spec(spec: &str, names: &[&str]) -> SpecError {
     if let Some(near) = nearest(spec, names.iter().copied().chain(["host"])) {
         return SpecError::new(spec, spec, message, format!("did you mean `{near}`?"));
     }
-    if looks_like_revision(spec) {
-        return not_yet(spec, &format!("git revision `{spec}`"));
-    }
-    SpecError::new(spec, spec, message, SPEC_HELP)
+    source_words::unknown_revision(spec, message, files)
 }
 
 fn looks_like_path(spec: &str) -> bool {
     spec.starts_with(['.', '/', '~']) || (spec.contains('/') && !spec.contains(':'))
-}
-
-/// `v6.12`, `6f1e2a3b`, `HEAD~2`.
-fn looks_like_revision(spec: &str) -> bool {
-    let tag =
-        spec.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    let hash = spec.len() >= 7 && spec.chars().all(|c| c.is_ascii_hexdigit());
-    let relative = spec.starts_with("HEAD") || spec.contains(['~', '^', '@']);
-    tag || hash || relative
 }
 
 #[cfg(test)]
@@ -226,7 +239,8 @@ mod tests {
     use super::*;
 
     fn read(spec: &str) -> Result<KernelSpec, SpecError> {
-        parse(spec, &Files { folder: Path::new("/nowhere"), home: None }, &["debian-6.1", "mine"])
+        let (folder, store) = (Path::new("/nowhere"), Path::new("/nowhere/store"));
+        parse(spec, &Files { folder, home: None, store }, &["debian-6.1", "mine"])
     }
 
     fn debian(suite: &str, flavour: &str, version: Option<&str>) -> Result<KernelSpec, SpecError> {
@@ -260,12 +274,9 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_not_there_yet_and_what_is_missing() {
-        for spec in ["v6.12", "0123abcd", "HEAD~2", "debian-6.1+fix.mbx"] {
-            let error = read(spec).unwrap_err();
-            assert!(error.deferred && error.message.contains("not there yet"), "{spec}");
-        }
+    fn says_what_is_missing() {
         assert!(read("./bzImage").unwrap_err().message.contains("/nowhere/bzImage does not exist"));
         assert!(read("deb:x.deb").unwrap_err().message.contains("/nowhere/x.deb"));
+        assert!(read("origin/mster").unwrap_err().message.contains("/nowhere/origin/mster"));
     }
 }

@@ -202,7 +202,7 @@ impl Provisioner {
             }
             KernelSpec::Tree { path } => self.tree(path.as_ref()),
             KernelSpec::Host => self.host(),
-            KernelSpec::Source(spec) => self.built(spec),
+            KernelSpec::Source(spec) => self.built(&self.pinned(name, spec, lock)?),
         }
     }
 

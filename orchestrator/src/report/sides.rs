@@ -3,7 +3,8 @@ use std::collections::BTreeSet;
 use kduel_protocol::KnobReading;
 
 use crate::analyse::{FailureGroup, SideNoise, SideSummary, cmdline_words};
-use crate::collect::RunInfo;
+use crate::collect::{RunInfo, SourceIdentity};
+use crate::host::git::short;
 use crate::id::BootId;
 use crate::text::count;
 
@@ -34,6 +35,7 @@ pub(super) fn describe(info: &RunInfo, side: &SideSummary) -> Vec<String> {
         release.or_else(|| kernel.map(|kernel| kernel.release.as_str())).unwrap_or("never seen");
     let origin = kernel.map(|kernel| format!(", {}", kernel.origin)).unwrap_or_default();
     let mut lines = vec![format!("{release} ({}{origin})", side.kernel_name)];
+    lines.extend(kernel.and_then(|kernel| kernel.source.as_ref()).and_then(changes));
     if let Some(facts) = &side.facts {
         if let Some(build_id) = &facts.build_id {
             lines.push(format!("build id {build_id}"));
@@ -49,6 +51,20 @@ pub(super) fn describe(info: &RunInfo, side: &SideSummary) -> Vec<String> {
     lines.push(format!("{boots}{}", ready.unwrap_or_default()));
     lines.extend(side.noise.as_ref().map(noise));
     lines
+}
+
+/// What a kernel's source differs in from what it is based on.
+pub(super) fn changes(source: &SourceIdentity) -> Option<String> {
+    let SourceIdentity { base, changes, files, added, removed, .. } = source;
+    let over = base.as_ref().map(|base| format!(" over {}", short(base))).unwrap_or_default();
+    match changes {
+        Some(place) => {
+            let (files, place) = (count(*files, "file"), place.display());
+            Some(format!("source: {files} changed, +{added} -{removed}{over}: {place}"))
+        }
+        None if base.is_some() => Some(format!("source: {} changed{over}", count(*files, "file"))),
+        None => None,
+    }
 }
 
 /// What the host did to the guests of a side.

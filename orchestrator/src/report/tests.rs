@@ -40,6 +40,7 @@ fn info() -> RunInfo {
             origin: format!("linux-image-{release} {version}"),
             image_sha256: "ab".repeat(32),
             initramfs_sha256: "cd".repeat(32),
+            source: None,
         };
         info.kernels.insert(name.into(), identity);
     }

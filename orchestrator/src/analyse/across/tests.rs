@@ -15,6 +15,7 @@ fn run(id: &str, plan: Plan, records: Vec<BootRecord>) -> Asked {
             origin: name.into(),
             image_sha256: "ab".into(),
             initramfs_sha256: "cd".into(),
+            source: None,
         };
         info.kernels.insert(name.into(), kernel);
     }

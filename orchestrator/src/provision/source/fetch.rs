@@ -63,7 +63,11 @@ impl Provisioner {
 }
 
 fn find(apt: &Apt, package: &str, version: Option<&str>) -> Result<Option<Package>, Failure> {
-    let there = apt.show(&[package.to_owned()])?.into_iter();
+    let there = apt.show(&[package.to_owned()])?;
+    if let Some(exact) = there.iter().find(|found| Some(found.version.as_str()) == version) {
+        return Ok(Some(exact.clone()));
+    }
+    let there = there.into_iter();
     let fits =
         |found: &Package| version.is_none_or(|wanted| version::matches(&found.version, wanted));
     Ok(there.filter(fits).max_by(|a, b| version::compare(&a.version, &b.version)))

@@ -37,6 +37,24 @@ impl Commits {
     }
 }
 
+/// The kernel with the commits that its revisions mean now, where a repository that is elsewhere has to
+/// be asked for them.
+///
+/// # Errors
+/// If one cannot be reached, or has no such revision.
+pub fn settled(spec: &SourceSpec) -> Result<SourceSpec, Failure> {
+    let mut spec = spec.clone();
+    if let Origin::Git { repository, revision, commit } = &mut spec.origin
+        && commit.is_empty()
+    {
+        *commit = remote::commit(repository, revision)?;
+    }
+    if let Some(over) = &mut spec.over {
+        **over = settled(over)?;
+    }
+    Ok(spec)
+}
+
 impl Provisioner {
     /// The tree of the commit that a chain of kernels begins with, as [`Provisioner::pristine`].
     pub(super) fn pristine_of_git(&self, spec: &SourceSpec) -> Result<Pristine, Failure> {
@@ -56,21 +74,27 @@ impl Provisioner {
         Ok(Pristine { path, sha256, origin, commits })
     }
 
-    /// The repository of a git origin, with its commit in it.
-    pub(super) fn repository(&self, origin: &Origin) -> Result<Repository, Failure> {
-        let Origin::Git { repository, revision, commit } = origin else {
-            return Err(Failure::new(FailureClass::Internal, "a git repository was expected"));
-        };
-        let store = self.cache.folder("git")?;
-        if !Path::new(repository).is_absolute() {
-            let folder = store.join(&sha256_of(repository.as_bytes())[..16]);
-            return remote::fetched(repository, revision, commit, &folder);
-        }
-        Repository::find(Path::new(repository), &store)?.ok_or_else(|| {
-            let title = format!("{repository} is no git repository any more");
-            Failure::new(FailureClass::KernelUnusable, title)
-        })
+    fn repository(&self, origin: &Origin) -> Result<Repository, Failure> {
+        repository(origin, &self.cache.folder("git")?)
     }
+}
+
+/// The repository of a git origin, with its commit in it.
+///
+/// # Errors
+/// If it is not there any more, or cannot be reached.
+pub fn repository(origin: &Origin, store: &Path) -> Result<Repository, Failure> {
+    let Origin::Git { repository, revision, commit } = origin else {
+        return Err(Failure::new(FailureClass::Internal, "a git repository was expected"));
+    };
+    if !Path::new(repository).is_absolute() {
+        let folder = store.join(&sha256_of(repository.as_bytes())[..16]);
+        return remote::fetched(repository, revision, commit, &folder);
+    }
+    Repository::find(Path::new(repository), store)?.ok_or_else(|| {
+        let title = format!("{repository} is no git repository any more");
+        Failure::new(FailureClass::KernelUnusable, title)
+    })
 }
 
 /// The kernel that others of the same repository lie over, which may be itself.
@@ -85,7 +109,8 @@ fn first(spec: &SourceSpec) -> &SourceSpec {
     }
 }
 
-fn commit(origin: &Origin) -> Option<&str> {
+/// The commit of a git origin.
+pub fn commit(origin: &Origin) -> Option<&str> {
     match origin {
         Origin::Git { commit, .. } => Some(commit),
         _ => None,

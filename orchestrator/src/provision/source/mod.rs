@@ -7,10 +7,15 @@ mod folder;
 mod git;
 mod mail;
 mod patch;
+mod pin;
 mod pristine;
+mod record;
 mod tarball;
 #[cfg(test)]
 mod tests;
+
+pub use git::settled;
+pub use record::Record;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -51,11 +56,12 @@ impl Provisioner {
     /// # Errors
     /// If it cannot be had, is no kernel, or a patch does not apply.
     pub fn source_tree(&self, spec: &SourceSpec) -> Result<SourceTree, Failure> {
+        let spec = settled(spec)?;
         let _held = self.cache.lock("trees", || {
             self.tell("waiting for another kduel that unpacks a source tree".to_owned());
         })?;
-        let pristine = self.pristine(spec)?;
-        self.changed(spec, pristine)
+        let pristine = self.pristine(&spec)?;
+        self.changed(&spec, pristine)
     }
 
     /// The kernel that `spec` builds.

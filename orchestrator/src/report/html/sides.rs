@@ -85,10 +85,13 @@ fn facts(info: &RunInfo, side: &SideSummary) -> [(&'static str, String); 8] {
         boots => format!("{} of {} completed", side.completed, count(boots, "boot")),
     };
     let ready = side.ready_ms.map(|ms| format!("{:.1} s", ms / 1000.0));
+    let origin = kernel.map(|kernel| kernel.origin.clone());
+    let changes = kernel.and_then(|kernel| sides::changes(kernel.source.as_ref()?));
+    let from = origin.into_iter().chain(changes).collect::<Vec<_>>().join("\n");
     [
         ("kernel", side.kernel_name.clone()),
         ("release", release.unwrap_or_else(|| "never seen".to_owned())),
-        ("from", kernel.map(|kernel| kernel.origin.clone()).unwrap_or_default()),
+        ("from", from),
         ("build id", facts.and_then(|facts| facts.build_id.clone()).unwrap_or_default()),
         (
             "command line",
