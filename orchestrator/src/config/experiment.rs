@@ -12,7 +12,9 @@ use super::topologies::{self, NamedTopology};
 use super::workloads::{self, WorkloadUse};
 use crate::boot::{Grants, HugePages};
 use crate::plan::topology::DEFAULT_TOPOLOGY;
-use crate::plan::{Claim, MARGIN_HELP, MarginTerms, Measure, PlannedSide, Statistic, parse_margin};
+use crate::plan::{
+    Claim, MARGIN_HELP, MarginTerms, Measure, Pairing, PlannedSide, Statistic, parse_margin,
+};
 
 /// One experiment, checked and with everything filled in.
 #[derive(Debug, Clone)]
@@ -58,6 +60,8 @@ pub struct Terms {
     pub quick: bool,
     /// What a timed run is decided by.
     pub statistic: Option<Statistic>,
+    /// How the boots of a pair follow one another, in timed runs.
+    pub pairing: Option<Pairing>,
     /// What guests get of the host for themselves.
     pub grants: Grants,
     /// The change that matters.
@@ -81,6 +85,7 @@ impl Default for Terms {
             deadline_s: None,
             quick: false,
             statistic: None,
+            pairing: None,
             grants: Grants::default(),
             margin: MarginTerms::default(),
             aa: false,
@@ -114,6 +119,8 @@ pub struct Overrides {
     pub quick: bool,
     /// `--stat`, `--anytime`.
     pub statistic: Option<Statistic>,
+    /// `--pairing`.
+    pub pairing: Option<Pairing>,
     /// `--cpu-pm`, `--huge-pages`.
     pub grants: Grants,
     /// `--margin`.
@@ -150,6 +157,7 @@ pub const TERM_KEYS: &[&str] = &[
     "deadline",
     "quick",
     "stat",
+    "pairing",
     "cpu-pm",
     "huge-pages",
     "margin",
@@ -284,6 +292,7 @@ pub fn terms(check: &mut Check<'_>, node: &Node, flags: &Overrides) -> Terms {
     terms.quick |= flags.quick;
     terms.aa |= flags.aa;
     terms.statistic = flags.statistic.or(terms.statistic);
+    terms.pairing = flags.pairing.or(terms.pairing);
     terms.grants.cpu_pm |= flags.grants.cpu_pm;
     terms.grants.huge_pages = flags.grants.huge_pages.or(terms.grants.huge_pages);
     terms.margin.overridden_by(&flags.margin);
@@ -307,6 +316,7 @@ fn term(check: &mut Check<'_>, entry: &Entry, terms: &mut Terms) {
         "deadline" => terms.deadline_s = check.seconds(node, &what).filter(|s| *s > 0),
         "quick" => terms.quick = check.flag(node, &what).unwrap_or_default(),
         "stat" => terms.statistic = statistic(check, node),
+        "pairing" => terms.pairing = pairing(check, node),
         "cpu-pm" => terms.grants.cpu_pm = check.flag(node, &what).unwrap_or_default(),
         "huge-pages" => terms.grants.huge_pages = huge_pages(check, node),
         "margin" => terms.margin = margin(check, node),
@@ -340,6 +350,15 @@ fn statistic(check: &mut Check<'_>, node: &Node) -> Option<Statistic> {
     let found = Statistic::ALL.into_iter().find(|statistic| statistic.name() == word);
     if found.is_none() {
         check.unknown(node.spot, "statistic", &word, &Statistic::ALL.map(Statistic::name));
+    }
+    found
+}
+
+fn pairing(check: &mut Check<'_>, node: &Node) -> Option<Pairing> {
+    let word = check.text(node, "`pairing`")?;
+    let found = Pairing::ALL.into_iter().find(|pairing| pairing.name() == word);
+    if found.is_none() {
+        check.unknown(node.spot, "pairing", &word, &Pairing::ALL.map(Pairing::name));
     }
     found
 }
