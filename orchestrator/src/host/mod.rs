@@ -4,6 +4,7 @@ pub mod accel;
 pub mod apt;
 pub mod examine;
 pub mod files;
+pub mod git;
 pub mod lock;
 pub mod noise;
 pub mod qemu;

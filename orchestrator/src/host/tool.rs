@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "tools are started here and nowhere else")]
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -25,6 +26,8 @@ pub struct Tool {
     program: PathBuf,
     args: Vec<OsString>,
     directory: Option<PathBuf>,
+    variables: Vec<(OsString, Option<OsString>)>,
+    input: Option<PathBuf>,
 }
 
 /// What a tool left behind when it ended.
@@ -41,7 +44,13 @@ pub struct ToolOutput {
 impl Tool {
     /// `program` without arguments.
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        Self { program: program.into(), args: Vec::new(), directory: None }
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            directory: None,
+            variables: Vec::new(),
+            input: None,
+        }
     }
 
     /// Adds arguments.
@@ -58,6 +67,27 @@ impl Tool {
         self
     }
 
+    /// Sets a variable of its environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.variables.push((name.into(), Some(value.into())));
+        self
+    }
+
+    /// Takes a variable out of its environment.
+    #[must_use]
+    pub fn without_env(mut self, name: impl Into<OsString>) -> Self {
+        self.variables.push((name.into(), None));
+        self
+    }
+
+    /// Gives it a file as its standard input, which is empty else.
+    #[must_use]
+    pub fn input(mut self, file: impl Into<PathBuf>) -> Self {
+        self.input = Some(file.into());
+        self
+    }
+
     /// Runs it to its end, at most `longest`; then it and its children are killed. Its output is in
     /// no language but English.
     ///
@@ -71,12 +101,18 @@ impl Tool {
             .args(&self.args)
             .env("LC_ALL", "C")
             .process_group(0)
-            .stdin(Stdio::null())
+            .stdin(self.stdin()?)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         die_with_parent(&mut command);
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
+        }
+        for (name, value) in &self.variables {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
         }
         let mut child = command.spawn().map_err(|error| self.not_started(&error))?;
         let stdout = reader(child.stdout.take());
@@ -87,6 +123,12 @@ impl Tool {
             stdout: stdout.join().unwrap_or_default(),
             stderr: String::from_utf8_lossy(&stderr.join().unwrap_or_default()).into_owned(),
         })
+    }
+
+    fn stdin(&self) -> Result<Stdio, Failure> {
+        let Some(path) = &self.input else { return Ok(Stdio::null()) };
+        let file = File::open(path).map_err(|error| Failure::host_io("open", path, &error))?;
+        Ok(file.into())
     }
 
     fn wait(&self, child: &mut Child, longest: Duration) -> Result<ExitStatus, Failure> {
@@ -151,6 +193,18 @@ mod tests {
         let output = shell("echo out; echo err >&2; exit 3").run(Duration::from_secs(5)).unwrap();
         assert_eq!((output.stdout.as_slice(), output.stderr.as_str()), (&b"out\n"[..], "err\n"));
         assert_eq!(output.status.code(), Some(3));
+    }
+
+    #[test]
+    fn a_tool_gets_the_input_and_the_variables_that_it_is_given() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("input");
+        std::fs::write(&file, "read").unwrap();
+        let tool = shell("cat; echo \" $ONE ${PATH-none}\"").env("ONE", "1").without_env("PATH");
+        let output = tool.clone().run(Duration::from_secs(5)).unwrap();
+        assert!(output.stdout.starts_with(b" 1 "), "PATH is the shell's own default");
+        let output = tool.input(&file).env("PATH", "/bin").run(Duration::from_secs(5)).unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "read 1 /bin\n");
     }
 
     #[test]

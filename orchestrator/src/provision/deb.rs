@@ -45,6 +45,29 @@ pub fn name_and_version(deb: &Path, shown: &Path) -> Result<(String, String), Fa
     })
 }
 
+/// Hands the tarball in the package `deb` that holds a kernel's source to `take`, unpacked, with its
+/// name.
+///
+/// # Errors
+/// If it is no such package, or as `take` fails.
+pub fn with_source(
+    deb: &Path,
+    take: impl FnOnce(&str, &mut dyn Read) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    with_member(deb, deb, "data.tar", |data| {
+        for entry in tar::Archive::new(data).entries()? {
+            let entry = entry?;
+            let path = entry.path()?.into_owned();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let is_source = name.starts_with("linux-source-") && name.contains(".tar");
+            if is_source && entry.header().entry_type().is_file() {
+                return Ok(take(&name, &mut *compression::unpack(&name, entry)?));
+            }
+        }
+        Err(io::Error::other("there is no source of a kernel in it"))
+    })?
+}
+
 /// Hands the unpacked tar `NAME[.COMPRESSION]` of the package to `take`.
 fn with_member<T>(
     deb: &Path,

@@ -90,7 +90,7 @@ impl Provisioner {
     }
 
     /// A package's file in the cache, fetched if it is not there.
-    fn fetch(&self, apt: &Apt, package: &Package) -> Result<PathBuf, Failure> {
+    pub(super) fn fetch(&self, apt: &Apt, package: &Package) -> Result<PathBuf, Failure> {
         if let Some(path) = self.cache.get(&package.sha256)? {
             return Ok(path);
         }
@@ -118,7 +118,7 @@ impl Provisioner {
 
     /// Fetches the lists if they are old: whether it did. Old lists do where the mirror cannot be
     /// reached.
-    fn renew(&self, apt: &Apt, suite: &str) -> Result<bool, Failure> {
+    pub(super) fn renew(&self, apt: &Apt, suite: &str) -> Result<bool, Failure> {
         if apt.is_fresh() {
             return Ok(false);
         }
@@ -132,17 +132,17 @@ impl Provisioner {
         }
     }
 
-    fn update(&self, apt: &Apt, suite: &str) -> Result<(), Failure> {
+    pub(super) fn update(&self, apt: &Apt, suite: &str) -> Result<(), Failure> {
         self.tell(format!("fetching the package lists of {suite}"));
         apt.update()
     }
 
-    fn apt(&self, suite: &str) -> Result<Apt, Failure> {
+    pub(super) fn apt(&self, suite: &str) -> Result<Apt, Failure> {
         let dir = self.cache.folder("apt")?.join(suite);
         Apt::new(&self.host_root, &dir, suite)
     }
 
-    fn lock_suite(&self, suite: &str) -> Result<super::cache::CacheLock, Failure> {
+    pub(super) fn lock_suite(&self, suite: &str) -> Result<super::cache::CacheLock, Failure> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if suite.is_empty() || !suite.chars().all(plain) {
             return Err(Failure::new(
@@ -157,6 +157,7 @@ impl Provisioner {
     }
 }
 
-fn locked(package: Package) -> LockedPackage {
+/// A package as a lock file names it.
+pub(super) fn locked(package: Package) -> LockedPackage {
     LockedPackage { name: package.name, version: package.version, sha256: package.sha256 }
 }

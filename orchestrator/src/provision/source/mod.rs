@@ -1,6 +1,19 @@
 //! Kernels from source: trees, patches, configs, builds.
 
-use std::path::PathBuf;
+mod changes;
+mod diff;
+mod fetch;
+mod folder;
+mod git;
+mod mail;
+mod patch;
+mod pristine;
+mod tarball;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +22,8 @@ use crate::config::SourceSpec;
 use crate::fault::{Failure, FailureClass};
 
 /// A source tree that is ready to be built: a folder that nobody writes to, and what lies over it.
-/// Both are in the cache.
+/// Both are in the cache. Time stamps say nothing: those of `changed` may be older than objects that
+/// were made of `pristine`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SourceTree {
@@ -20,7 +34,8 @@ pub struct SourceTree {
     /// A folder with the files that are changed or new, at their places in the tree; absent if none
     /// are.
     pub changed: Option<PathBuf>,
-    /// Files of `pristine` that are gone, relative.
+    /// Files of `pristine` that are gone, relative. Where `changed` has a folder or file in the place of
+    /// such a file or of its folder, that alone says so.
     pub removed: Vec<PathBuf>,
     /// SHA-256 over `pristine_sha256`, the paths, modes and contents of `changed`, and `removed`:
     /// trees of the same content by other ways may have another.
@@ -31,9 +46,32 @@ pub struct SourceTree {
 }
 
 impl Provisioner {
+    /// The source that `spec` describes, patched and ready to be built.
+    ///
+    /// # Errors
+    /// If it cannot be had, is no kernel, or a patch does not apply.
+    pub fn source_tree(&self, spec: &SourceSpec) -> Result<SourceTree, Failure> {
+        let _held = self.cache.lock("trees", || {
+            self.tell("waiting for another kduel that unpacks a source tree".to_owned());
+        })?;
+        let pristine = self.pristine(spec)?;
+        self.changed(spec, pristine)
+    }
+
     /// The kernel that `spec` builds.
     pub(super) fn built(&self, _spec: &SourceSpec) -> Result<Source, Failure> {
         let title = "kernels from source are not supported yet by this version";
         Err(Failure::new(FailureClass::KernelUnusable, title))
+    }
+}
+
+/// A failure to write `path` into the cache, or to read it there.
+fn broken(doing: &str, path: &Path, error: &io::Error) -> Failure {
+    let failure = Failure::host_io(doing, path, error);
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            failure.hint("make room: a kernel tree takes 1.5 GB, and its objects as much again")
+        }
+        _ => failure,
     }
 }
