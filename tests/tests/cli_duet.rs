@@ -70,6 +70,21 @@ fn a_trial_that_fails_on_one_side_is_not_waited_for_on_the_other() {
 }
 
 #[test]
+fn half_a_pair_is_booted_again_as_a_whole() {
+    let sandbox = Sandbox::new();
+    sandbox.ad_hoc("{}", &[&DUET[..], &["--anyway"]].concat());
+    let path = sandbox.runs()[0].join("journal.jsonl");
+    let journal = std::fs::read_to_string(&path).unwrap();
+    let cut: String = journal.split_inclusive('\n').take(3).collect();
+    std::fs::write(&path, cut).unwrap();
+    Said::by(&mut sandbox.fake("{}", &["--resume", "@0"]));
+    let boots = boots(&sandbox);
+    let attempts: Vec<u64> = boots.iter().map(|boot| boot.2).collect();
+    assert_eq!(attempts[..7], [0, 0, 0, 1, 1, 0, 0], "{boots:?}");
+    assert_eq!(boots.len(), 15);
+}
+
+#[test]
 fn a_duet_says_so_wherever_it_is_told() {
     let sandbox = Sandbox::new();
     let said = sandbox.ad_hoc("{}", &[&DUET[..], &["--aa"]].concat());
