@@ -315,10 +315,17 @@ fn term(check: &mut Check<'_>, entry: &Entry, terms: &mut Terms) {
         }
         "deadline" => terms.deadline_s = check.seconds(node, &what).filter(|s| *s > 0),
         "quick" => terms.quick = check.flag(node, &what).unwrap_or_default(),
-        "stat" => terms.statistic = statistic(check, node),
-        "pairing" => terms.pairing = pairing(check, node),
+        "stat" => {
+            terms.statistic = choice(check, entry, "statistic", Statistic::ALL, Statistic::name);
+        }
+        "pairing" => {
+            terms.pairing = choice(check, entry, "pairing", Pairing::ALL, Pairing::name);
+        }
         "cpu-pm" => terms.grants.cpu_pm = check.flag(node, &what).unwrap_or_default(),
-        "huge-pages" => terms.grants.huge_pages = huge_pages(check, node),
+        "huge-pages" => {
+            let kind = "size of huge pages";
+            terms.grants.huge_pages = choice(check, entry, kind, HugePages::ALL, HugePages::name);
+        }
         "margin" => terms.margin = margin(check, node),
         "aa" => terms.aa = check.flag(node, &what).unwrap_or_default(),
         key => exact::term(check, key, node, &mut terms.exact),
@@ -336,29 +343,18 @@ fn measure(check: &mut Check<'_>, node: &Node) -> Option<Measure> {
     }
 }
 
-fn huge_pages(check: &mut Check<'_>, node: &Node) -> Option<HugePages> {
-    let word = check.text(node, "`huge-pages`")?;
-    let found = HugePages::ALL.into_iter().find(|size| size.name() == word);
+/// One of the words that `all` go by; `kind` is what they are, for messages.
+fn choice<T: Copy, const N: usize>(
+    check: &mut Check<'_>,
+    entry: &Entry,
+    kind: &str,
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> Option<T> {
+    let word = check.text(&entry.value, &format!("`{}`", entry.key))?;
+    let found = all.into_iter().find(|one| name(*one) == word);
     if found.is_none() {
-        check.unknown(node.spot, "size of huge pages", &word, &HugePages::ALL.map(HugePages::name));
-    }
-    found
-}
-
-fn statistic(check: &mut Check<'_>, node: &Node) -> Option<Statistic> {
-    let word = check.text(node, "`stat`")?;
-    let found = Statistic::ALL.into_iter().find(|statistic| statistic.name() == word);
-    if found.is_none() {
-        check.unknown(node.spot, "statistic", &word, &Statistic::ALL.map(Statistic::name));
-    }
-    found
-}
-
-fn pairing(check: &mut Check<'_>, node: &Node) -> Option<Pairing> {
-    let word = check.text(node, "`pairing`")?;
-    let found = Pairing::ALL.into_iter().find(|pairing| pairing.name() == word);
-    if found.is_none() {
-        check.unknown(node.spot, "pairing", &word, &Pairing::ALL.map(Pairing::name));
+        check.unknown(entry.value.spot, kind, &word, &all.map(name));
     }
     found
 }
