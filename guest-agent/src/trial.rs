@@ -1,10 +1,10 @@
 //! One trial from the parent's side: a child of its own, its lines, its deadline, its end.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 use std::os::fd::AsFd;
-use std::process::Child;
+use std::process::{Child, ChildStdin};
 
-use kduel_protocol::{Event, MAX_LINE_BYTES, Monitor, TrialProblem, TrialSpec};
+use kduel_protocol::{Event, GuestPlan, MAX_LINE_BYTES, TrialProblem, TrialSpec};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
@@ -19,18 +19,18 @@ const PROGRESS_NS: u64 = 4 * SECOND_NS;
 
 type Send<'a> = &'a mut dyn FnMut(&Event) -> io::Result<()>;
 
-/// Runs a trial and passes on what its child sends. A trial that goes wrong is reported, not an
+/// Runs a trial of `plan` and passes on what its child sends. A trial that goes wrong is reported, not an
 /// error.
 ///
 /// # Errors
 ///
 /// Nobody reads our events any more.
-pub fn run(trial: &TrialSpec, monitors: &[Monitor], send: Send<'_>) -> io::Result<()> {
+pub fn run(trial: &TrialSpec, plan: &GuestPlan, send: Send<'_>) -> io::Result<()> {
     send(&Event::TrialBegin { trial: trial.id })?;
     let before = children_of_this();
     let complaints = Scratch::new()?;
-    let mut child = start(trial, monitors, &complaints)?;
-    let outcome = Listener::new(trial).listen(&mut child, send);
+    let mut child = start(trial, plan, &complaints)?;
+    let outcome = Listener::new(trial, child.stdin.take()).listen(&mut child, send);
     // The deadline's and the reader's end as well as the ordinary one: nothing may be left running.
     end_group(&child);
     let ended = child_pid(&child).map(sys::wait);
@@ -50,12 +50,13 @@ pub fn run(trial: &TrialSpec, monitors: &[Monitor], send: Send<'_>) -> io::Resul
     send(&Event::TrialEnd { trial: trial.id, problem })
 }
 
-fn start(trial: &TrialSpec, monitors: &[Monitor], complaints: &Scratch) -> io::Result<Child> {
-    let request = Request { trial: trial.clone(), monitors: monitors.to_vec() };
+fn start(trial: &TrialSpec, plan: &GuestPlan, complaints: &Scratch) -> io::Result<Child> {
+    let (trial, monitors) = (trial.clone(), plan.monitors.clone());
+    let request = Request { trial, monitors, together: plan.together };
     let mut child = process::own_child("child", complaints)?;
-    if let Some(mut input) = child.stdin.take() {
+    if let Some(input) = &mut child.stdin {
         // A child that died at once is noticed by its silence.
-        let _ = input.write_all(serde_json::to_string(&request)?.as_bytes());
+        let _ = input.write_all((serde_json::to_string(&request)? + "\n").as_bytes());
     }
     Ok(child)
 }
@@ -73,6 +74,8 @@ enum Outcome {
 /// Reads a child's lines while keeping an eye on the clock.
 struct Listener<'a> {
     trial: &'a TrialSpec,
+    /// The child's standard input.
+    input: Option<ChildStdin>,
     buffer: Vec<u8>,
     done: u32,
     deadline: u64,
@@ -80,10 +83,10 @@ struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    fn new(trial: &'a TrialSpec) -> Self {
+    fn new(trial: &'a TrialSpec, input: Option<ChildStdin>) -> Self {
         let now = clock::now_ns();
         let deadline = now + u64::from(trial.deadline_s) * SECOND_NS;
-        Self { trial, buffer: Vec::new(), done: 0, deadline, told: now }
+        Self { trial, input, buffer: Vec::new(), done: 0, deadline, told: now }
     }
 
     fn listen(mut self, child: &mut Child, send: Send<'_>) -> io::Result<Outcome> {
@@ -151,6 +154,10 @@ impl<'a> Listener<'a> {
             Ok(Event::TrialEnd { problem, .. }) => return Ok(Some(Outcome::Said(problem))),
             // Told when it is due, however often the child tells.
             Ok(Event::Progress { done, .. }) => self.done = done,
+            Ok(event @ Event::Waiting { .. }) => {
+                send(&event)?;
+                self.pass_on_go(send)?;
+            }
             Ok(event) => send(&event)?,
             Err(error) => {
                 let what = format!("the workload's process sent a line that is no event: {error}");
@@ -158,6 +165,35 @@ impl<'a> Listener<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Waits for the line that starts the kept iterations and hands it to the child; what the wait
+    /// takes is not the trial's time.
+    fn pass_on_go(&mut self, send: Send<'_>) -> io::Result<()> {
+        let since = clock::now_ns();
+        let input = io::stdin();
+        let pause = clock::timespec(PROGRESS_NS);
+        loop {
+            match poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&pause)) {
+                Ok(0) => send(&self.progress())?,
+                Ok(_) => break,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut line = String::new();
+        input.lock().read_line(&mut line)?;
+        if line.is_empty() {
+            // Nobody is there to say it, and the child may know.
+            self.input = None;
+        }
+        if let Some(child) = &mut self.input {
+            // A child that died meanwhile is noticed by its silence.
+            let _ = child.write_all(line.as_bytes());
+        }
+        self.told = clock::now_ns();
+        self.deadline += self.told - since;
+        Ok(())
     }
 }
 
@@ -227,7 +263,7 @@ mod tests {
     #[test]
     fn lines_are_cut_out_of_the_stream() {
         let spec = spec();
-        let mut listener = Listener::new(&spec);
+        let mut listener = Listener::new(&spec, None);
         listener.buffer = b"a\nbc\nd".to_vec();
         assert_eq!(listener.next_line().unwrap(), b"a");
         assert_eq!(listener.next_line().unwrap(), b"bc");
@@ -238,7 +274,7 @@ mod tests {
     #[test]
     fn nonsense_ends_the_conversation_and_progress_is_kept_back() {
         let spec = spec();
-        let mut listener = Listener::new(&spec);
+        let mut listener = Listener::new(&spec, None);
         let mut sent = 0;
         let mut send = |_: &Event| {
             sent += 1;

@@ -31,6 +31,11 @@ impl BootId {
         Self(format!("{experiment}-b{block:02}-{side}{repeat}"))
     }
 
+    /// Of the boot that runs together with the sentinel, of the same side.
+    pub fn twin(self) -> Self {
+        Self(format!("{}+twin", self.0))
+    }
+
     /// Of the boot that is only compared with this one. No side's name has a `+`.
     pub fn sentinel(self) -> Self {
         Self(format!("{}+sentinel", self.0))

@@ -28,6 +28,13 @@ impl BusyLoops {
         };
         Self((0..3).map(|_| one()).collect())
     }
+
+    /// One, on these CPUs alone: as `taskset` writes them.
+    pub fn on(cpus: &str) -> Self {
+        let mut command = Command::new("taskset");
+        command.args(["-c", cpus, "sh", "-c", "while :; do :; done"]);
+        Self(vec![command.spawn().expect("start a loop")])
+    }
 }
 
 impl Drop for BusyLoops {

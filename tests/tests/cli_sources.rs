@@ -1,4 +1,5 @@
 //! kduel in a kernel's git tree: what it takes, what it keeps, what it leaves alone.
+#![expect(clippy::unwrap_used, reason = "helpers of tests, outside test functions")]
 
 use std::fs;
 use std::path::Path;

@@ -117,3 +117,35 @@ fn the_doctor_looks_at_the_host_and_knows_what_can_be_changed() {
     let governor = checks.iter().find(|check| check["what"] == "governor").unwrap();
     assert_eq!(*governor, serde_json::json!({ "what": "governor", "state": "absent" }));
 }
+
+#[test]
+fn what_a_killed_apply_had_begun_is_undone_at_the_next_start() {
+    let host = Host::new();
+    let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    host.put("proc/sys/kernel/random/boot_id", &boot_id);
+    host.tune(&["apply", "ksm"]).ends_with(0);
+    // The command that measures looks at this very host: the setting is a file of our own on it.
+    let setting = host.root().join("setting");
+    fs::write(&setting, "new").unwrap();
+    let undo = find_undo_file(&host);
+    let mut content: serde_json::Value = serde_json::from_slice(&fs::read(&undo).unwrap()).unwrap();
+    content["unfinished"] = true.into();
+    content["changes"][0]["path"] = setting.to_str().unwrap().trim_start_matches('/').into();
+    content["changes"][0]["old"] = "old".into();
+    fs::write(&undo, content.to_string()).unwrap();
+    let said = host.sandbox.says(&["doctor", "--json"]);
+    if rustix::process::geteuid().is_root() {
+        assert!(said.stderr.contains("settings of this host (ksm): all are restored"), "{said}");
+        assert_eq!(fs::read_to_string(&setting).unwrap(), "old");
+        assert!(!undo.exists());
+    } else {
+        assert!(said.stderr.contains("were about to be changed (ksm)"), "{said}");
+    }
+}
+
+/// Told by `status`.
+fn find_undo_file(host: &Host) -> std::path::PathBuf {
+    let status = host.tune(&["status"]).stdout;
+    let line = status.lines().find(|line| line.contains("restores it")).unwrap();
+    line.rsplit(": ").next().unwrap().into()
+}

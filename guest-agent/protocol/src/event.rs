@@ -42,6 +42,14 @@ pub enum Event {
         /// [`crate::TrialSpec::id`].
         trial: u32,
     },
+    /// The trial is set up and warm, and its kept iterations wait for [`crate::Go`]. Only in guests
+    /// that run together with another.
+    Waiting {
+        /// [`crate::TrialSpec::id`].
+        trial: u32,
+        /// The shortest window that suits this guest, in nanoseconds.
+        window_ns: u64,
+    },
     /// Sent at least every few seconds while a trial runs: the sign of progress.
     Progress {
         /// [`crate::TrialSpec::id`].

@@ -7,6 +7,7 @@
 
 mod event;
 mod facts;
+mod go;
 mod knobs;
 mod mark;
 mod plan;
@@ -17,6 +18,7 @@ mod workloads;
 
 pub use event::{After, Event, Phase, Sample, TrialProblem, Unit};
 pub use facts::{AccessFacts, CacheFacts, CpuFacts, DomainFacts, Facts, NodeFacts};
+pub use go::Go;
 pub use knobs::{KnobKind, KnobReading, Knobs};
 pub use mark::{MARK_LENGTH, MARK_MAGIC, MARK_OPCODE, Mark};
 pub use plan::{
@@ -26,13 +28,13 @@ pub use plan::{
 pub use topology::{Cache, Group, SharedCache, Topology, TopologyNode, ranges};
 pub use transcript::{End, Transcript, TranscriptError};
 pub use workload::{
-    Better, EXACT_WARMUP, EXACT_WINDOW_MS, EXACT_WINDOWS, ExactMetric, MetricInfo, Parallelism,
-    ParamInfo, ParamKind, WorkloadInfo, WorkloadParams,
+    Better, Duet, EXACT_WARMUP, EXACT_WINDOW_MS, EXACT_WINDOWS, ExactMetric, MetricInfo,
+    Parallelism, ParamInfo, ParamKind, WorkloadInfo, WorkloadParams,
 };
 pub use workloads::{COMMAND, WORKLOADS, workload};
 
 /// Version of requests and events; a guest that speaks another one is refused.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// The longest line either side may send, newline included.
 pub const MAX_LINE_BYTES: usize = 64 * 1024;

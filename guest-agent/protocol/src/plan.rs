@@ -20,6 +20,10 @@ pub struct GuestPlan {
     /// A sealed guest gives the whole plan up after this time of its own, in seconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub deadline_s: Option<u32>,
+    /// Another guest runs the same trials at the same time: kept iterations wait for [`crate::Go`], and
+    /// their windows end by the clock.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub together: bool,
     /// In this order.
     pub trials: Vec<TrialSpec>,
     /// What is read before and after each trial.

@@ -31,6 +31,9 @@ pub struct WorkloadInfo {
     pub exact: ExactMetric,
     /// Whether it uses more than one CPU at a time.
     pub parallel: Parallelism,
+    /// Whether two guests may run it at the same time. Not what caches, memory bandwidth, a disk or the
+    /// processor's power limit: each would slow the other.
+    pub duet: Duet,
     /// Where the definition comes from.
     pub source: &'static str,
     /// What else the definition fixes.
@@ -104,6 +107,17 @@ pub enum Parallelism {
     Serial,
     /// Several tasks run at a time if there are CPUs.
     Parallel,
+}
+
+/// Whether two guests may run a workload at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Duet {
+    /// They hardly touch what they share.
+    Yes,
+    /// They would slow each other.
+    No,
+    /// Its user knows: a parameter `duet` says so.
+    Asked,
 }
 
 /// A parameter of a workload.

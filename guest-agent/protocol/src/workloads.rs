@@ -1,6 +1,8 @@
 //! The list of workloads. Definitions come from the sources named; no code of theirs was used.
 
-use crate::{Better, ExactMetric, MetricInfo, Parallelism, ParamInfo, ParamKind, WorkloadInfo};
+use crate::{
+    Better, Duet, ExactMetric, MetricInfo, Parallelism, ParamInfo, ParamKind, WorkloadInfo,
+};
 
 /// The name of the workload that runs the user's own benchmark.
 pub const COMMAND: &str = "command";
@@ -24,6 +26,7 @@ const fn info(name: &'static str, operation: &'static str, measures: &'static st
         params: &[],
         exact: ExactMetric::Instructions,
         parallel: Parallelism::Serial,
+        duet: Duet::Yes,
         source: "",
         notes: "",
         suites: &["micro"],
@@ -128,6 +131,7 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
                    file, memory shared with a forked process",
         }],
         suite_params: &[("kind", "anonymous,huge,file,copy-on-write")],
+        duet: Duet::No,
         source: "after page_fault1 to page_fault3 of will-it-scale and lat_pagefault of lmbench",
         notes: "4 KiB pages (PR_SET_THP_DISABLE), 1024 of them per mapping, or 8 transparent huge pages \
                 (MADV_HUGEPAGE, allowed for the trial where the kernel has set them to never); mapping, unmapping and forking are not timed",
@@ -312,12 +316,22 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
         ..info("hackbench", "message", "groups of senders and receivers that pass messages")
     },
     WorkloadInfo {
-        params: &[ParamInfo {
-            name: "repeat",
-            kind: ParamKind::Integer { min: 1, max: 1_000_000 },
-            default: "1",
-            help: "executions per iteration; without metrics of its own the mean is taken",
-        }],
+        params: &[
+            ParamInfo {
+                name: "repeat",
+                kind: ParamKind::Integer { min: 1, max: 1_000_000 },
+                default: "1",
+                help: "executions per iteration; without metrics of its own the mean is taken",
+            },
+            ParamInfo {
+                name: "duet",
+                kind: ParamKind::Choice(&["no", "yes"]),
+                default: "no",
+                help: "whether two guests may run it at the same time: not if caches, memory bandwidth, a disk or \
+                       power limit it",
+            },
+        ],
+        duet: Duet::Asked,
         source: "the user's own program",
         notes: "keys: argv, files, env, setup, teardown, repeat, cpus, cgroup, nice, metrics [{name, unit, better, \
                 regex | json-pointer}]; without metrics: time, user-time, system-time (ns) and context-switches",

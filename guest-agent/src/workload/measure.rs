@@ -2,7 +2,7 @@
 
 use std::io;
 
-use kduel_protocol::{Event, Monitor, Sample, TrialProblem, TrialSpec, window_number};
+use kduel_protocol::{Event, Go, Monitor, Sample, TrialProblem, TrialSpec, window_number};
 
 use super::{Iteration, Window, Workload, build, failed};
 use crate::clock::{self, SECOND_NS};
@@ -14,9 +14,18 @@ const CHUNK: usize = 1000;
 /// How often progress is told at most: telling wakes the parent up, beside what is measured.
 const TELL_NS: u64 = 2 * SECOND_NS;
 
-type Send<'a> = &'a mut dyn FnMut(&Event) -> io::Result<()>;
+/// Sends an event.
+pub type Send<'a> = &'a mut dyn FnMut(&Event) -> io::Result<()>;
 
-/// Measures one trial. Samples are sent when the last iteration is over.
+/// Tells the shortest window that suits this guest, in nanoseconds, and waits for the common start.
+pub type Gate<'a> = &'a mut dyn FnMut(u64, Send<'_>) -> io::Result<Go>;
+
+/// An iteration in a guest that runs together with another is made of so many parts at least, so that
+/// its window ends near the time when it should.
+const PARTS: u64 = 16;
+
+/// Measures one trial. Samples are sent when the last iteration is over. With a `gate`, kept iterations
+/// begin when it opens, and end by the clock.
 ///
 /// # Errors
 ///
@@ -24,11 +33,12 @@ type Send<'a> = &'a mut dyn FnMut(&Event) -> io::Result<()>;
 pub fn measure(
     trial: &TrialSpec,
     monitors: &[Monitor],
+    gate: Option<Gate<'_>>,
     send: Send<'_>,
 ) -> Result<(), TrialProblem> {
     let mut workload = build(trial)?;
     let mut kept = Vec::new();
-    let outcome = repeat(trial, monitors, workload.as_mut(), send, &mut kept);
+    let outcome = repeat(trial, monitors, workload.as_mut(), gate, send, &mut kept);
     let finished = workload.finish();
     for event in &kept {
         send(event).map_err(|error| failed("sending a sample", error))?;
@@ -40,16 +50,19 @@ fn repeat(
     trial: &TrialSpec,
     monitors: &[Monitor],
     workload: &mut dyn Workload,
+    gate: Option<Gate<'_>>,
     send: Send<'_>,
     kept: &mut Vec<Event>,
 ) -> Result<(), TrialProblem> {
+    let part_ns = trial.min_interval_ns / if gate.is_some() { PARTS } else { 1 };
     let (mut ops, min_ns) = match workload.fixed_ops() {
         Some(ops) => (ops, 0),
-        None => (scale(workload, trial.min_interval_ns)?, trial.min_interval_ns),
+        None => (scale(workload, part_ns)?, part_ns),
     };
+    let mut longest_ns = 0;
     let of = trial.warmup.saturating_add(trial.iterations);
     let mut told = clock::now_ns();
-    let mut tell = |done: u32| {
+    let mut tell = |done: u32, send: Send<'_>| {
         if clock::now_ns() - told < TELL_NS {
             return Ok(());
         }
@@ -59,26 +72,39 @@ fn repeat(
     };
     for done in 0..trial.warmup {
         let elapsed_ns = workload.iterate(ops, Window::UNMARKED)?.elapsed_ns;
+        longest_ns = longest_ns.max(elapsed_ns);
         // With something to spare: a later one may be shorter, and must not be too short.
         if elapsed_ns < min_ns + min_ns / 32 {
             ops = grown(ops, elapsed_ns, min_ns);
         }
-        tell(done + 1)?;
+        tell(done + 1, send)?;
     }
+    let mut tempo = match gate {
+        Some(gate) => {
+            let window_ns = trial.min_interval_ns.max(longest_ns + longest_ns / 4);
+            let go = gate(window_ns, send).map_err(|error| failed("waiting for the go", error))?;
+            Some(Tempo::begin(go))
+        }
+        None => None,
+    };
     let watch =
         monitor::Watch::begin(monitors).map_err(|error| failed("reading a monitor", error))?;
     let mut results = Vec::new();
     let mut outcome = Ok(());
     for iteration in 0..trial.iterations {
         let window = Window::numbered(window_number(trial.id, iteration));
-        match workload.iterate(ops, window) {
+        let result = match &mut tempo {
+            Some(tempo) => tempo.iterate(workload, ops, window),
+            None => workload.iterate(ops, window),
+        };
+        match result {
             Ok(result) => results.push(result),
             Err(problem) => {
                 outcome = Err(problem);
                 break;
             }
         }
-        tell(trial.warmup + iteration + 1)?;
+        tell(trial.warmup + iteration + 1, send)?;
     }
     let monitored = watch.end(trial.id).map_err(|error| failed("reading a monitor", error))?;
     for (iteration, result) in (0..).zip(results) {
@@ -86,6 +112,37 @@ fn repeat(
     }
     kept.extend(monitored);
     outcome
+}
+
+/// The beat that guests which run together have in common.
+struct Tempo {
+    window_ns: u64,
+    /// When the running window should end.
+    end_ns: u64,
+}
+
+impl Tempo {
+    /// Waits until the first window opens.
+    fn begin(go: Go) -> Self {
+        clock::sleep_ns(go.after_ns);
+        Self { window_ns: go.window_ns, end_ns: clock::now_ns() + go.window_ns }
+    }
+
+    /// Repeats until the window's time is over: at least once, and no shorter for what the one before
+    /// took too long.
+    fn iterate(
+        &mut self,
+        workload: &mut dyn Workload,
+        ops: u64,
+        window: Window,
+    ) -> Result<Iteration, TrialProblem> {
+        let mut whole = workload.iterate(ops, window)?;
+        while clock::now_ns() < self.end_ns {
+            whole = whole.and(workload.iterate(ops, window)?);
+        }
+        self.end_ns += self.window_ns;
+        Ok(whole)
+    }
 }
 
 /// Finds how many operations take at least `min_ns`, from intervals of an eighth of that: two in a
@@ -150,6 +207,9 @@ fn events(trial: u32, iteration: u32, result: Iteration) -> Result<Vec<Event>, T
 
 #[cfg(test)]
 mod tests {
+    use kduel_protocol::Better;
+
+    use super::super::Value;
     use super::*;
 
     /// Takes 100 ns per operation and counts what it is asked for.
@@ -194,6 +254,52 @@ mod tests {
         assert_eq!(grown(1, 99, 100), 2);
         assert_eq!(grown(100, 50, 100), 212);
         assert!(grown(u64::MAX, 1, 2) == u64::MAX);
+    }
+
+    #[test]
+    fn windows_of_guests_that_run_together_end_by_the_clock() {
+        /// Takes 3 ms however many operations.
+        struct Real;
+        impl Workload for Real {
+            fn iterate(&mut self, ops: u64, _: Window) -> Result<Iteration, TrialProblem> {
+                clock::sleep_ns(3_000_000);
+                Ok(Iteration::timed(ops, 3_000_000))
+            }
+        }
+        let begin = clock::now_ns();
+        let mut tempo = Tempo::begin(Go { trial: 0, after_ns: 5_000_000, window_ns: 20_000_000 });
+        assert!(clock::now_ns() - begin >= 5_000_000);
+        for _ in 0..4 {
+            let whole = tempo.iterate(&mut Real, 10, Window::UNMARKED).unwrap();
+            assert!(whole.values[0].ops >= 10 && whole.values[0].ops <= 80);
+            assert!((whole.values[0].value - 300_000.0).abs() < 1.0);
+        }
+        assert!(clock::now_ns() - begin >= 85_000_000);
+        let late = Tempo { window_ns: 1, end_ns: 0 }.iterate(&mut Real, 1, Window::UNMARKED);
+        assert_eq!(late.unwrap().elapsed_ns, 3_000_000, "once at least");
+    }
+
+    #[test]
+    fn parts_of_an_iteration_are_one() {
+        let rate = |ops, elapsed_ns, value| Iteration {
+            elapsed_ns,
+            singles: vec![1.0],
+            values: vec![Value {
+                metric: "throughput".to_owned(),
+                unit: "1/s".to_owned(),
+                better: Better::Higher,
+                value,
+                ops,
+            }],
+        };
+        let both = rate(100, 1_000_000_000, 100.0).and(rate(100, 3_000_000_000, 100.0 / 3.0));
+        assert!((both.values[0].value - 50.0).abs() < 1e-9, "200 in 4 s");
+        assert_eq!(
+            (both.values[0].ops, both.elapsed_ns, both.singles.len()),
+            (200, 4_000_000_000, 2)
+        );
+        let time = Iteration::timed(100, 1000).and(Iteration::timed(300, 1000));
+        assert!((time.values[0].value - 5.0).abs() < 1e-9, "400 in 2000 ns");
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod window;
 
 use kduel_protocol::{Better, COMMAND, TrialProblem, TrialSpec};
 
-pub use measure::measure;
+pub use measure::{Gate, Send, measure};
 use window::Window;
 
 use crate::text;
@@ -59,6 +59,22 @@ impl Iteration {
     fn timed(ops: u64, elapsed_ns: u64) -> Self {
         let value = Value::time("time", elapsed_ns as f64 / ops as f64, ops);
         Self { elapsed_ns, values: vec![value], singles: Vec::new() }
+    }
+
+    /// This and then `next`, as one iteration.
+    fn and(mut self, next: Self) -> Self {
+        for (value, more) in self.values.iter_mut().zip(next.values) {
+            // A rate is a mean over time, everything else one over operations.
+            let (weight, added) = match value.better {
+                Better::Higher => (self.elapsed_ns as f64, next.elapsed_ns as f64),
+                Better::Lower => (value.ops as f64, more.ops as f64),
+            };
+            value.value = (value.value * weight + more.value * added) / (weight + added).max(1.0);
+            value.ops += more.ops;
+        }
+        self.elapsed_ns += next.elapsed_ns;
+        self.singles.extend(next.singles);
+        self
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::json;
 fn start(workload: &str, min_interval_ns: u64, is_filtered: bool) -> Child {
     let mut spec = trial(1, workload, json!({ "mappings": 0 }));
     spec.min_interval_ns = min_interval_ns;
-    let request = json!({ "trial": spec, "monitors": [] }).to_string();
+    let request = json!({ "trial": spec, "monitors": [], "together": false }).to_string();
     let mut command = Command::new(AGENT);
     command.arg("child").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     if is_filtered {

@@ -7,5 +7,6 @@ mod common;
 mod fork_is_fork;
 #[cfg(test)]
 mod limits;
+mod together;
 #[cfg(test)]
 mod workloads;

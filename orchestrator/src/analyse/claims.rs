@@ -230,6 +230,7 @@ mod tests {
             pairs: 12,
             dropped: 0,
             all_pairs: None,
+            timed: None,
             verdict,
             reason: String::new(),
             exact: None,

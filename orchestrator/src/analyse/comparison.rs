@@ -55,9 +55,31 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// Why, in one sentence.
     pub reason: String,
+    /// What only timed runs have.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub timed: Option<Box<TimedFinding>>,
     /// What only exact runs have.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exact: Option<Box<ExactFinding>>,
+}
+
+/// What is known of timed boots beside their numbers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct TimedFinding {
+    /// The part of their time that the host took from the base's vCPUs during the trial: the median
+    /// over boots. Absent where the host does not tell.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub steal_base: Option<f64>,
+    /// From the candidate's.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub steal: Option<f64>,
+    /// Standard deviation of the differences within valid pairs, on the log scale; absent below four.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pair_sd: Option<f64>,
+    /// Of the same halves if they were paired at random: what it brings to pair them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub shuffled_sd: Option<f64>,
 }
 
 /// The answer if no pair were dropped for what the host did.

@@ -74,6 +74,15 @@ pub(super) fn is_superseded(record: &BootRecord, records: &[BootRecord]) -> bool
     })
 }
 
+/// The part of their time that the host took from the vCPUs of `own` during a trial: the median over
+/// boots; absent where it does not tell.
+pub(super) fn steal(own: &[&BootRecord], trial: u32) -> Option<f64> {
+    let noise = own.iter().filter_map(|record| result(record)).flat_map(|result| &result.noise);
+    let of_trial = noise.filter(|noise| noise.trial == trial);
+    let steals: Vec<f64> = of_trial.filter_map(|noise| noise.host.steal).collect();
+    kduel_stats::median(&steals).ok()
+}
+
 /// What the host did to the guests of one side.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -79,6 +79,7 @@ mod tests {
             margin: 0.1,
             pairs: 8,
             all_pairs: None,
+            timed: None,
             dropped: 0,
             verdict: Verdict::Invalid,
             reason: String::new(),

@@ -37,7 +37,7 @@ pub use align::{Call, SharedChain, shared_chains};
 pub use calibration::{SeriesCalibration, calibrations};
 pub use chains::ChainSums;
 pub use claims::{Answer, ClaimAnswer, answer_claims};
-pub use comparison::{AllPairs, Comparison, SeriesName, Verdict};
+pub use comparison::{AllPairs, Comparison, SeriesName, TimedFinding, Verdict};
 pub use contamination::{SideNoise, worth_repeating};
 pub use distribution::DistributionSummary;
 pub use ecdf::Ecdf;

@@ -1,11 +1,14 @@
-use kduel_stats::{Boots, Conditions, Downgrade, Pair, Rule, Series, StatsError, doubts};
+use kduel_stats::{
+    Boots, Conditions, Downgrade, Pair, Rule, Series, StatsError, doubts, pair_spread,
+};
 
 use crate::boot::Accel;
 use crate::collect::BootRecord;
 use crate::plan::{Block, Plan, PlannedExperiment, PlannedSide};
 use crate::text::count;
 
-use super::contamination::{contamination, is_superseded};
+use super::comparison::TimedFinding;
+use super::contamination::{contamination, is_superseded, steal};
 use super::decide::{Open, better, rule};
 use super::failures::{KernelBoots, fails};
 use super::series::{
@@ -71,6 +74,8 @@ pub(super) fn compare_experiment(
                     with_spoilt: spoilt.then(|| [with_spoilt(base), with_spoilt(side)]),
                     repeated: [repeated(base), repeated(side)],
                     base_first: &base_first(experiment, index + 1),
+                    steal: [base, side]
+                        .map(|side| steal(&own(records, experiment, side), trial.id)),
                 };
                 let series = SeriesName {
                     experiment: experiment.name.clone(),
@@ -126,6 +131,8 @@ struct Pairing<'a> {
     /// Boots of either side that the host spoilt and that were repeated.
     repeated: [u64; 2],
     base_first: &'a [bool],
+    /// As in [`TimedFinding`], of the base and the side.
+    steal: [Option<f64>; 2],
 }
 
 impl Pairing<'_> {
@@ -149,6 +156,7 @@ impl Pairing<'_> {
             pairs: valid,
             dropped: self.ended() - valid,
             all_pairs: None,
+            timed: None,
             verdict: Verdict::Invalid,
             reason: String::new(),
             exact: None,
@@ -164,6 +172,7 @@ impl Pairing<'_> {
             }
             (None, Err(error)) => open.comparison.reason = error.to_string(),
             (None, Ok(doubts)) => {
+                open.comparison.timed = Some(self.timed(&pairs).into());
                 open.doubts = doubts;
                 open.series = Some(self.series(pairs));
             }
@@ -173,6 +182,18 @@ impl Pairing<'_> {
             open.all = Some(self.series(all.pairs()));
         }
         open
+    }
+
+    fn timed(&self, pairs: &[Option<Pair>]) -> TimedFinding {
+        let valid: Vec<Pair> = pairs.iter().flatten().copied().collect();
+        let spread = pair_spread(&valid);
+        let [steal_base, steal] = self.steal;
+        TimedFinding {
+            steal_base,
+            steal,
+            pair_sd: spread.map(|spread| spread.paired),
+            shuffled_sd: spread.map(|spread| spread.shuffled),
+        }
     }
 
     fn series(&self, pairs: Vec<Option<Pair>>) -> Series {

@@ -3,7 +3,7 @@
 use kduel_protocol::TrialSpec;
 
 use super::contamination::{contamination, is_superseded};
-use super::series::{Metric, Unusable, boot_summary, latest, latest_results};
+use super::series::{Metric, Unusable, boot_summary, latest, latest_results, sentinel_pair};
 use super::sides::result;
 use super::{Comparison, Ecdf};
 use crate::collect::{BootOutcome, BootRecord, BootResult};
@@ -197,16 +197,10 @@ impl Asked<'_> {
         pairs.filter(|pair| pair.iter().any(|record| spoilt(record))).collect()
     }
 
-    /// The boot of a side that is only compared with `own`, and that one.
+    /// The boots of a side that are only compared with each other in the block of `own`.
     fn sentinel(&self, own: &BootRecord, side: &str) -> Option<PairPoint> {
-        let sentinel = self.records.iter().rfind(|record| {
-            record.sentinel
-                && record.experiment == own.experiment
-                && record.side == side
-                && record.block == own.block
-        })?;
-        let point =
-            self.pair([side, side], [Some(own), Some(sentinel)], own.slot < sentinel.slot)?;
+        let pair = sentinel_pair(own, self.records)?;
+        let point = self.pair([side, side], pair.map(Some), true)?;
         Some(PairPoint { fate: Fate::Sentinel, ..point })
     }
 

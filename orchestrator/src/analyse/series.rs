@@ -161,26 +161,41 @@ pub(super) fn boot_summary(
     kduel_stats::log_mean(&values).map_err(|error: StatsError| Unusable::Series(error.to_string()))
 }
 
-/// The differences of sentinels from their side's own boots in the same blocks, on the log scale:
-/// from the boot that came first to the other.
+/// The differences between boots of one side in the same blocks, on the log scale: from the first slot
+/// to the other.
 pub(super) fn sentinel_differences(
     own: &BTreeMap<usize, &BootRecord>,
     records: &[BootRecord],
     trial: &TrialSpec,
     metric: &Metric,
 ) -> Vec<f64> {
-    let Some(any) = own.values().next() else { return Vec::new() };
     let summary = |record: &BootRecord| boot_summary(result(record)?, trial, metric).ok();
-    let sentinels = records.iter().filter(|record| {
-        record.sentinel && record.experiment == any.experiment && record.side == any.side
-    });
-    let clean = |record: &&BootRecord| contamination(record, trial.id).is_none();
-    let difference = |sentinel: &BootRecord| {
-        let other = own.get(&sentinel.block).copied().filter(clean)?;
-        let difference = summary(sentinel)? - summary(other)?;
-        Some(if sentinel.slot < other.slot { -difference } else { difference })
+    let clean = |record: &BootRecord| contamination(record, trial.id).is_none();
+    let pairs = own.values().filter_map(|own| sentinel_pair(own, records));
+    let clean = pairs.filter(|pair| pair.iter().all(|record| clean(record)));
+    clean.filter_map(|[first, second]| Some(summary(second)? - summary(first)?)).collect()
+}
+
+/// The two boots of one side that are compared with each other in the block of its boot `own`, by
+/// their slots: that one and the sentinel, or, in a duet, the two sentinels.
+pub(super) fn sentinel_pair<'a>(
+    own: &'a BootRecord,
+    records: &'a [BootRecord],
+) -> Option<[&'a BootRecord; 2]> {
+    let of_block = |record: &&BootRecord| {
+        record.sentinel
+            && record.experiment == own.experiment
+            && record.side == own.side
+            && record.block == own.block
     };
-    sentinels.filter(clean).filter_map(difference).collect()
+    let last = records.iter().filter(of_block).map(|record| record.attempt).max()?;
+    let last = |record: &&BootRecord| record.attempt == last;
+    let mut pair: Vec<&BootRecord> = records.iter().filter(of_block).filter(last).collect();
+    if pair.len() == 1 {
+        pair.push(own);
+    }
+    pair.sort_by_key(|record| record.slot);
+    pair.try_into().ok()
 }
 
 /// One side's boot summaries for one series.

@@ -366,7 +366,7 @@ fn sentinel(of: &BootRecord, factor: f64) -> BootRecord {
 fn a_side_that_differs_from_itself_decides_nothing() {
     let plan = plan(&["base", "patched"], 8);
     let mut records = pairs("patched", &SLOWER);
-    records.push(sentinel(&records[10], 1.05));
+    records.push(sentinel(&records[12], 1.05));
     assert_eq!(only(&analyse(&plan, &records)).verdict, Verdict::Regression);
     for (boot, first, said) in [(10, false, "by +20.0 %"), (11, true, "by -16.7 %")] {
         let mut records = records.clone();
@@ -379,6 +379,26 @@ fn a_side_that_differs_from_itself_decides_nothing() {
         assert_eq!((found.verdict, found.pairs), (Verdict::Inconclusive, 8));
         assert!(found.reason.contains(said), "{}", found.reason);
     }
+}
+
+#[test]
+fn a_duet_compares_two_sentinels_with_each_other() {
+    let plan = plan(&["base", "patched"], 8);
+    let decided = |factors: [f64; 2]| {
+        let mut records = pairs("patched", &SLOWER);
+        for (slot, factor) in factors.into_iter().enumerate() {
+            let mut one = sentinel(&records[10], factor);
+            one.slot = slot;
+            records.push(one);
+        }
+        only(&analyse(&plan, &records)).verdict
+    };
+    assert_eq!(
+        decided([1.2, 1.2]),
+        Verdict::Regression,
+        "both far from the boot beside the patched"
+    );
+    assert_eq!(decided([1.0, 1.2]), Verdict::Inconclusive);
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(super) fn warn(
     warnings: &mut Vec<String>,
 ) {
     let Some((base, candidates)) = sides.split_first() else { return };
-    if let Some(placement) = experiment.placement.as_ref().filter(|each| each.overcommitted) {
+    if let Some(placement) = experiment.placements.iter().find(|each| each.overcommitted) {
         let (name, why) = (&experiment.name, placement.notes.join(", "));
         warnings.push(format!("{name}: overcommitted, every number is marked with !: {why}"));
     }

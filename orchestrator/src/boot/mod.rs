@@ -34,6 +34,28 @@ use crate::host::noise::HostReading;
 /// Looks at a guest's host.
 pub type HostProbe = Box<dyn Fn() -> HostReading>;
 
+/// The other end of a command that runs in a guest.
+pub trait Dialogue {
+    /// Takes a line of its standard output; a failure ends the command.
+    ///
+    /// # Errors
+    ///
+    /// What the line says, or what is wrong with it.
+    fn line(&mut self, line: &str) -> Result<(), Failure>;
+
+    /// What it is to read next on its standard input, if there is something to say by now; asked
+    /// every tenth of a second at least.
+    fn say(&mut self) -> Option<String> {
+        None
+    }
+}
+
+impl<F: FnMut(&str) -> Result<(), Failure>> Dialogue for F {
+    fn line(&mut self, line: &str) -> Result<(), Failure> {
+        self(line)
+    }
+}
+
 /// The five verbs of a guest. All block, all keep to the deadlines of their [`GuestSpec`], and all
 /// return early with [`crate::fault::FailureClass::Interrupted`] once [`Watch::stop`] is set.
 ///
@@ -53,19 +75,13 @@ pub trait Machine {
     /// The connection failed, or the guest refused.
     fn push(&mut self, path: &str, content: &[u8]) -> Result<(), Failure>;
 
-    /// Runs `command` by the guest's shell and hands over each line of its standard output.
-    ///
-    /// `on_line` may return a failure of its own, which ends the command.
+    /// Runs `command` by the guest's shell and lets `dialogue` speak with it.
     ///
     /// # Errors
     ///
     /// What happened to the guest or the connection. A crash on the console wins over a lost
     /// connection. That a command ended with a status or a signal is no error here.
-    fn exec(
-        &mut self,
-        command: &str,
-        on_line: &mut dyn FnMut(&str) -> Result<(), Failure>,
-    ) -> Result<ExecEnd, Failure>;
+    fn exec(&mut self, command: &str, dialogue: &mut dyn Dialogue) -> Result<ExecEnd, Failure>;
 
     /// What can be learnt from outside about a guest that hangs: registers, run state.
     fn diagnose(&mut self) -> Vec<String>;

@@ -5,11 +5,10 @@ use std::path::Path;
 use kduel_protocol::AGENT_PATH;
 
 use super::HostProbe;
-use super::lines::OnLine;
 use super::ssh::{Ssh, Trouble};
 use super::terminal::interact;
 use super::vigil::Vigil;
-use super::{ExecEnd, GuestSpec, Machine, Watch};
+use super::{Dialogue, ExecEnd, GuestSpec, Machine, Watch};
 use crate::clock::Deadline;
 use crate::fault::{Failure, FailureClass};
 use crate::host::Qemu;
@@ -70,8 +69,8 @@ impl QemuMachine {
     fn run(
         &mut self,
         command: &str,
-        input: &[u8],
-        on_line: OnLine<'_>,
+        input: Option<&[u8]>,
+        dialogue: &mut dyn Dialogue,
     ) -> Result<ExecEnd, Failure> {
         let guest = self.guest.as_mut().ok_or_else(not_booted)?;
         guest.vigil.check()?;
@@ -80,7 +79,7 @@ impl QemuMachine {
         })?;
         let vigil = &mut guest.vigil;
         let progress = self.spec.deadlines.progress;
-        ssh.exec(command, input, progress, on_line, &mut || vigil.check())
+        ssh.exec(command, input, progress, dialogue, &mut || vigil.check())
             .map_err(|trouble| guest.explain(trouble))
     }
 
@@ -143,7 +142,7 @@ impl Machine for QemuMachine {
 
     fn push(&mut self, path: &str, content: &[u8]) -> Result<(), Failure> {
         let command = format!("cat > {}", quoted(path));
-        match self.run(&command, content, &mut |_| Ok(()))? {
+        match self.run(&command, Some(content), &mut |_: &str| Ok(()))? {
             ExecEnd::Status(0) => Ok(()),
             end => Err(Failure::new(
                 FailureClass::WorkloadFailed,
@@ -152,12 +151,8 @@ impl Machine for QemuMachine {
         }
     }
 
-    fn exec(
-        &mut self,
-        command: &str,
-        on_line: &mut dyn FnMut(&str) -> Result<(), Failure>,
-    ) -> Result<ExecEnd, Failure> {
-        self.run(command, b"", on_line)
+    fn exec(&mut self, command: &str, dialogue: &mut dyn Dialogue) -> Result<ExecEnd, Failure> {
+        self.run(command, None, dialogue)
     }
 
     fn diagnose(&mut self) -> Vec<String> {

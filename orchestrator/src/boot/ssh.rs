@@ -8,8 +8,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use ssh2::{BlockDirections, Channel, ErrorCode, MethodType, Session};
 
-use super::lines::{OnLine, OutputLines};
-use super::{ExecEnd, SshIdentity};
+use super::lines::OutputLines;
+use super::{Dialogue, ExecEnd, SshIdentity};
 use crate::clock::{Deadline, Stopwatch};
 use crate::fault::{Failure, FailureClass};
 
@@ -109,8 +109,8 @@ impl Ssh {
         Ok(ssh)
     }
 
-    /// Runs `command`, gives it `input`, and hands over each line of its output. `progress` is the
-    /// longest time between two lines.
+    /// Runs `command` and lets `dialogue` speak with it; `input` instead is all that it is told.
+    /// `progress` is the longest time between two lines.
     ///
     /// # Errors
     ///
@@ -118,14 +118,16 @@ impl Ssh {
     pub fn exec(
         &mut self,
         command: &str,
-        input: &[u8],
+        input: Option<&[u8]>,
         progress: Duration,
-        on_line: OnLine<'_>,
+        dialogue: &mut dyn Dialogue,
         pulse: Pulse<'_>,
     ) -> Result<ExecEnd, Trouble> {
         let mut channel = self.start(command, progress, pulse)?;
-        self.send(&mut channel, input, progress, pulse)?;
-        self.receive(&mut channel, progress, on_line, pulse)?;
+        if let Some(input) = input {
+            self.send(&mut channel, input, progress, pulse)?;
+        }
+        self.receive(&mut channel, progress, dialogue, pulse)?;
         self.drive(progress, pulse, |_| channel.close())?.map_err(|error| self.cut(&error))?;
         self.drive(progress, pulse, |_| channel.wait_close())?.map_err(|error| self.cut(&error))?;
         // Dropbear reports status 0 beside a signal, so the signal is asked for first.
@@ -199,7 +201,7 @@ impl Ssh {
         &mut self,
         channel: &mut Channel,
         progress: Duration,
-        on_line: OnLine<'_>,
+        dialogue: &mut dyn Dialogue,
         pulse: Pulse<'_>,
     ) -> Result<(), Trouble> {
         let mut lines = OutputLines::default();
@@ -208,6 +210,9 @@ impl Ssh {
         let mut asked = Stopwatch::start();
         let mut complaints = 0;
         loop {
+            if let Some(text) = dialogue.say() {
+                self.send_some(channel, text.as_bytes(), progress, pulse)?;
+            }
             let said =
                 ready(channel.stderr().read(&mut buffer)).map_err(|error| self.cut(&error))?;
             let said = said.unwrap_or(0);
@@ -221,12 +226,12 @@ impl Ssh {
             let read = ready(channel.read(&mut buffer)).map_err(|error| self.cut(&error))?;
             let read = read.unwrap_or(0);
             if read > 0 {
-                lines.feed(&buffer[..read], on_line)?;
+                lines.feed(&buffer[..read], &mut |line| dialogue.line(line))?;
                 deadline = Deadline::after(progress);
             }
             if read == 0 && said == 0 {
                 if channel.eof() {
-                    return Ok(lines.end(on_line)?);
+                    return Ok(lines.end(&mut |line| dialogue.line(line))?);
                 }
                 self.wait();
             }

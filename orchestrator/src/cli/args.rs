@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::boot::HugePages;
 use crate::collect::RunRef;
-use crate::plan::{MARGIN_HELP, Statistic, parse_margin};
+use crate::plan::{MARGIN_HELP, Pairing, Statistic, parse_margin};
 use crate::units;
 
 /// Examples shown below the help of `run` and `plan`.
@@ -173,6 +173,11 @@ pub struct RunArgs {
     #[arg(long, value_enum, value_name = "TEST", conflicts_with = "quick")]
     pub stat: Option<StatArg>,
 
+    /// How the guests of a pair follow one another; auto: at once where the host has cores for all of
+    /// them and one more, and no workload is limited by what they share.
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub pairing: Option<PairingArg>,
+
     /// Decide by a confidence sequence after every pair, instead of at planned looks.
     #[arg(long, conflicts_with_all = ["quick", "stat"])]
     pub anytime: bool,
@@ -224,7 +229,7 @@ pub struct RunArgs {
 }
 
 /// What decides a plan or its folder, and so means nothing to a run that has both.
-const PLAN_FLAGS: [&str; 42] = [
+const PLAN_FLAGS: [&str; 43] = [
     "experiments",
     "file",
     "base",
@@ -258,6 +263,7 @@ const PLAN_FLAGS: [&str; 42] = [
     "huge_pages",
     "quick",
     "stat",
+    "pairing",
     "anytime",
     "margin",
     "calibrate",
@@ -369,6 +375,28 @@ pub enum StatArg {
     T,
     /// Welch's t over boots, not paired.
     Welch,
+}
+
+/// `--pairing`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PairingArg {
+    /// A duet where it can be, else one after the other: the default.
+    Auto,
+    /// At once, on cores of their own, which the sides swap; trials start together.
+    Duet,
+    /// One after the other, on the same cores.
+    Interleave,
+}
+
+impl PairingArg {
+    /// As plans have it.
+    pub fn pairing(self) -> Pairing {
+        match self {
+            Self::Auto => Pairing::Auto,
+            Self::Duet => Pairing::Duet,
+            Self::Interleave => Pairing::Interleave,
+        }
+    }
 }
 
 impl RunArgs {

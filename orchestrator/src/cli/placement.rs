@@ -10,7 +10,7 @@ use crate::config::Environment;
 use crate::fault::{Failure, FailureClass};
 use crate::host::lock::{self, CpuLock, LockError};
 use crate::host::topology::{CpuList, HostTopology};
-use crate::plan::{Measure, Placement, Plan, place};
+use crate::plan::{Measure, NoPlace, Placement, Plan, settle};
 use crate::text::escape;
 
 /// How often a run that waits looks whether its CPUs are free.
@@ -38,20 +38,29 @@ pub(super) fn place_guests(
     }
     let mut refused = Vec::new();
     for experiment in &mut plan.experiments {
-        match place(host, &experiment.topology, 1, overcommit) {
-            Ok(mut placed) => experiment.placement = placed.pop(),
-            Err(no_room) => refused.push(format!("{}: {no_room}", experiment.name)),
+        match settle(experiment, host, overcommit) {
+            Ok((pairing, placements)) => {
+                (experiment.pairing, experiment.placements) = (pairing, placements);
+            }
+            Err(error) => refused.push((error, experiment.name.clone())),
         }
     }
     if refused.is_empty() {
         return Ok(());
     }
-    let failure = Failure::new(FailureClass::Usage, "this host has too few CPUs for the guests");
-    let failure = refused.into_iter().chain(host.limits.clone()).fold(failure, Failure::detail);
-    Err(failure.hint(
-        "take a smaller topology, count with --measure instructions, or add --overcommit: threads \
-         then share CPUs, and every number is marked",
-    ))
+    let is_shared = |error: &NoPlace| matches!(error, NoPlace::Shared(_));
+    let (title, hint) = if refused.iter().all(|(error, _)| is_shared(error)) {
+        let hint = "leave out `duet` for them; if the guests of a command of your own do not disturb \
+                    each other, give it `duet: yes`";
+        ("these workloads cannot be measured as duets", hint)
+    } else {
+        let hint = "take a smaller topology, count with --measure instructions, or add --overcommit: \
+                    threads then share CPUs, and every number is marked";
+        ("this host has too few CPUs for the guests", hint)
+    };
+    let lines = refused.iter().map(|(error, name)| format!("{name}: {error}"));
+    let lines = lines.chain(host.limits.clone());
+    Err(lines.fold(Failure::new(FailureClass::Usage, title), Failure::detail).hint(hint))
 }
 
 /// Why a run that began elsewhere cannot go on here.
@@ -61,7 +70,7 @@ pub(super) fn lost(plan: &Plan, host: &HostTopology) -> Vec<String> {
         let all = placement.vcpus.iter().chain([&placement.emulator]).flat_map(CpuList::iter);
         all.filter(|cpu| !usable.contains(*cpu)).collect()
     };
-    let placements = plan.experiments.iter().filter_map(|each| each.placement.as_ref());
+    let placements = plan.experiments.iter().flat_map(|each| &each.placements);
     let gone: CpuList = placements.flat_map(|each| cpus(each).iter().collect::<Vec<_>>()).collect();
     match gone.is_empty() {
         true => Vec::new(),
@@ -80,7 +89,7 @@ pub(super) fn hold(
     wait: bool,
     watcher: &Arc<Watcher>,
 ) -> Result<Option<CpuLock>, Failure> {
-    let placements = plan.experiments.iter().filter_map(|each| each.placement.as_ref());
+    let placements = plan.experiments.iter().flat_map(|each| &each.placements);
     let cpus: CpuList = placements.flat_map(|placement| placement.held.iter()).collect();
     if cpus.is_empty() {
         return Ok(None);

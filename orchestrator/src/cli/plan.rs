@@ -10,8 +10,8 @@ use crate::boot::Accel;
 use crate::host::topology::HostTopology;
 use crate::plan::placement::picture;
 use crate::plan::{
-    self, Block, ExactTerms, Measure, Plan, PlannedExperiment, PlannedSide, Statistic, cost,
-    machine_of, series_label, shape,
+    self, Block, ExactTerms, Measure, NoPlace, Pairing, Plan, PlannedExperiment, PlannedSide,
+    Statistic, Turn, cost, machine_of, series_label, shape,
 };
 use crate::text::{count, escape};
 use crate::units;
@@ -127,15 +127,24 @@ fn sights(
 
 /// What of the host the guests would have.
 fn placement(host: &HostTopology, experiment: &PlannedExperiment) -> String {
-    match &experiment.placement {
-        Some(placement) => section("placement", picture(host, placement).into_iter()),
-        None if host.cpus.is_empty() => String::new(),
-        None => {
-            let refused = plan::place(host, &experiment.topology, 1, false).err();
-            let why = refused.map(|no_room| format!("refused without --overcommit: {no_room}"));
-            section("placement", why.into_iter())
-        }
+    if host.cpus.is_empty() {
+        return String::new();
     }
+    let lines = if experiment.placements.is_empty() {
+        let refused = match plan::settle(experiment, host, false) {
+            Err(NoPlace::Room(room)) => Some(format!("refused without --overcommit: {room}")),
+            Err(shared) => Some(format!("refused: {shared}")),
+            Ok(_) => None,
+        };
+        refused.into_iter().collect()
+    } else {
+        picture(host, &experiment.placements)
+    };
+    let how = match experiment.pairing {
+        Pairing::Duet => "duet: all guests of a block at once, the first in its order as guest a",
+        Pairing::Auto | Pairing::Interleave => "interleave: one guest after the other",
+    };
+    section("pairing", std::iter::once(how.to_owned())) + &section("placement", lines.into_iter())
 }
 
 /// When a run may end before its last pair; empty if it may not.
@@ -201,13 +210,15 @@ fn trial(spec: &TrialSpec, exact: Option<&ExactTerms>, accel: Accel) -> String {
 
 fn schedule(experiment: &PlannedExperiment) -> impl Iterator<Item = String> {
     let line = |block: &Block| {
-        let name = |(side, sentinel): (usize, bool)| {
-            let name = &experiment.sides.get(side)?.name;
-            Some(if sentinel { format!("{name} (sentinel)") } else { name.clone() })
+        let name = |turn: &Turn| {
+            let name = &experiment.sides.get(turn.side)?.name;
+            Some(if turn.sentinel { format!("{name} (sentinel)") } else { name.clone() })
         };
-        let names = block.boots().into_iter().filter_map(name);
-        let names: Vec<String> = names.collect();
-        format!("block {}: {}", block.index + 1, names.join(", "))
+        let at_once = |wave: &Vec<Turn>| -> String {
+            wave.iter().filter_map(name).collect::<Vec<_>>().join(" + ")
+        };
+        let waves: Vec<String> = block.waves(experiment.pairing).iter().map(at_once).collect();
+        format!("block {}: {}", block.index + 1, waves.join(", "))
     };
     let shown = experiment.blocks.iter().take(BLOCKS_SHOWN).map(line);
     let rest = experiment.blocks.len().saturating_sub(BLOCKS_SHOWN);
@@ -257,6 +268,7 @@ mod tests {
           sides     base: debian:bookworm
                     patched: debian:trixie
           trials    fork-exit: 3 iterations after 2 of warm-up, about 0 ns
+          pairing   interleave: one guest after the other
           placement 16 vCPUs on CPUs 1-8,12-19, the rest of QEMU on CPUs 0,24
                     node 0, package 0, 65536 MiB: memory of guest nodes 0, 1
                       core  0    1    2    3    4    5    6    7    8    9    10   11
@@ -265,6 +277,40 @@ mod tests {
                       core  12    13    14    15    16    17    18    19    20    21    22    23
                       runs  8/-   9/-   10/-  11/-  12/-  13/-  14/-  15/-  ./.   ./.   ./.   ./.
                     0, 1: a vCPU  *: any vCPU  q: rest of QEMU  -: kept idle  .: free  x: not to be used
+        ");
+    }
+
+    #[test]
+    fn guests_that_are_there_at_once_are_in_one_picture() {
+        let host = two_nodes().read();
+        let mut plan = plan(&["base", "patched"], 6);
+        let experiment = &mut plan.experiments[0];
+        experiment.topology = named("1s4c").unwrap();
+        experiment.topology_name = "1s4c".to_owned();
+        (experiment.pairing, experiment.blocks[5].sentinel) = (Pairing::Duet, Some(0));
+        place_guests(&mut plan, &host, false).unwrap();
+        let shown = render(&plan, Accel::Kvm, None, &host, &|_, _| vec!["qemu".to_owned()]);
+        let part = |from: &str, to: &str| {
+            let rest = &shown[shown.find(from).unwrap()..];
+            rest[..rest.find(to).unwrap()].to_owned()
+        };
+        insta::assert_snapshot!(part("  pairing", "  detects") + &part("  order", "  QEMU"), @r"
+          pairing   duet: all guests of a block at once, the first in its order as guest a
+          placement a: 4 vCPUs on CPUs 1-4, the rest of QEMU on CPUs 0,24
+                    b: 4 vCPUs on CPUs 5-8, the rest of QEMU on CPUs 0,24
+                    node 0, package 0, 65536 MiB: the guests' memory
+                      core  0     1     2     3     4     5     6     7     8     9     10    11
+                      runs  q/q   a0/-  a1/-  a2/-  a3/-  b0/-  b1/-  b2/-  b3/-  ./.   ./.   ./.
+                    node 1, package 1, 65536 MiB
+                      core  12   13   14   15   16   17   18   19   20   21   22   23
+                      runs  ./.  ./.  ./.  ./.  ./.  ./.  ./.  ./.  ./.  ./.  ./.  ./.
+                    a0: vCPU 0 of guest a  q: rest of QEMU  -: kept idle  .: free  x: not to be used
+          order     block 1: base + patched
+                    block 2: patched + base
+                    block 3: base + patched
+                    block 4: patched + base
+                    block 5: base + patched
+                    block 6: patched + base, base (sentinel) + base (sentinel)
         ");
     }
 

@@ -11,10 +11,11 @@ use crate::text::count;
 use crate::units;
 
 /// Flags that mean nothing to an exact run, and whether a value follows.
-const TIMED_FLAGS: [(&str, bool); 6] = [
+const TIMED_FLAGS: [(&str, bool); 7] = [
     ("--pairs", true),
     ("--quick", false),
     ("--stat", true),
+    ("--pairing", true),
     ("--anytime", false),
     ("--budget", true),
     ("--measure", true),

@@ -80,11 +80,13 @@ pub fn run(args: &TuneArgs, environment: &Environment) -> Result<u8, CliError> {
     Ok(exit_code::DONE)
 }
 
-/// Says once, before a command that measures, what is changed; never in its way.
+/// Says once, before a command that measures, what is changed; never in its way. What an `apply` that
+/// was killed had begun is undone.
 pub fn remind(environment: &Environment) {
     let tuner = Tuner::new(HostFiles::new(Path::new("/")), UndoFile::new(&environment.tune_file()));
     match tuner.pending() {
         Ok(Pending::Nothing) => {}
+        Ok(Pending::Changed(undo)) if undo.unfinished && is_root() => undo_crashed(&tuner, &undo),
         Ok(Pending::Changed(undo)) => {
             let how = if undo.unfinished { "were about to be changed" } else { "are changed" };
             let names = names(&undo);
@@ -101,6 +103,18 @@ pub fn remind(environment: &Environment) {
         }
         Err(failure) => tell(&format!("kduel: {failure}")),
     }
+}
+
+/// Restores what an `apply` that never came to its end may have changed. One that is at it still
+/// holds the lock.
+fn undo_crashed(tuner: &Tuner, undo: &Undo) {
+    let names = names(undo);
+    tell(&match tuner.undo() {
+        Ok(_) => format!(
+            "kduel was stopped while it changed settings of this host ({names}): all are restored"
+        ),
+        Err(failure) => format!("kduel: {failure}"),
+    });
 }
 
 fn discard_forgotten(tuner: &Tuner) -> Result<(), Failure> {

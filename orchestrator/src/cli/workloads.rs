@@ -2,7 +2,7 @@
 
 use clap::Args;
 use kduel_protocol::{
-    Better, Parallelism, ParamInfo, ParamKind, WORKLOADS, WorkloadInfo, workload,
+    Better, Duet, Parallelism, ParamInfo, ParamKind, WORKLOADS, WorkloadInfo, workload,
 };
 
 use crate::text;
@@ -62,6 +62,7 @@ fn details(info: &WorkloadInfo) -> String {
         out += &field(title, &format!("{} in {}, {better}{rank}", metric.name, metric.unit));
     }
     out += &field("parallel", parallel);
+    out += &field("duet", duet(info.duet));
     out += &field(
         "iterations",
         &format!("{} kept, {} dropped before them", info.iterations, info.warmup),
@@ -82,6 +83,14 @@ fn details(info: &WorkloadInfo) -> String {
         out += &field("notes", info.notes);
     }
     out
+}
+
+fn duet(duet: Duet) -> &'static str {
+    match duet {
+        Duet::Yes => "yes, two guests may run it at the same time",
+        Duet::No => "no, two guests would slow each other",
+        Duet::Asked => "only if its parameter says that two guests do not slow each other",
+    }
 }
 
 fn parameter(param: &ParamInfo) -> String {

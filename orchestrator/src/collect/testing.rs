@@ -8,7 +8,7 @@ use crate::boot::Accel;
 use crate::config::{DebianSpec, KernelSpec};
 use crate::fault::{Failure, FailureClass};
 use crate::id::BootId;
-use crate::plan::{Block, Measure, PLAN_FORMAT, Plan, PlannedExperiment, PlannedSide};
+use crate::plan::{Block, Measure, PLAN_FORMAT, Pairing, Plan, PlannedExperiment, PlannedSide};
 
 use super::{BootOutcome, BootRecord, BootResult};
 
@@ -37,7 +37,8 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
         margin: crate::plan::MarginTerms::default(),
         calibrated: Vec::new(),
         exact: None,
-        placement: None,
+        pairing: Pairing::Interleave,
+        placements: Vec::new(),
         claims: Vec::new(),
     };
     Plan {

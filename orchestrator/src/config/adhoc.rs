@@ -328,6 +328,9 @@ impl Flags<'_> {
         if let Some(statistic) = args.statistic() {
             terms.push(Entry::new("stat", words.node("--stat", statistic.name())));
         }
+        if let Some(pairing) = args.pairing {
+            terms.push(Entry::new("pairing", words.node("--pairing", pairing.pairing().name())));
+        }
         if !args.margin.is_empty() {
             let margins: Vec<Node> =
                 args.margin.iter().map(|m| words.node("--margin", m)).collect();

@@ -94,6 +94,7 @@ pub fn fits_measure(check: &mut Check<'_>, node: &Node, terms: &experiment::Term
                 ("pairs", terms.pairs.is_some()),
                 ("quick", terms.quick),
                 ("stat", terms.statistic.is_some()),
+                ("pairing", terms.pairing.is_some()),
                 ("cpu-pm", terms.grants.cpu_pm),
                 ("huge-pages", terms.grants.huge_pages.is_some()),
             ];

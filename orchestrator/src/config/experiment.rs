@@ -12,7 +12,9 @@ use super::topologies::{self, NamedTopology};
 use super::workloads::{self, WorkloadUse};
 use crate::boot::{Grants, HugePages};
 use crate::plan::topology::DEFAULT_TOPOLOGY;
-use crate::plan::{Claim, MARGIN_HELP, MarginTerms, Measure, PlannedSide, Statistic, parse_margin};
+use crate::plan::{
+    Claim, MARGIN_HELP, MarginTerms, Measure, Pairing, PlannedSide, Statistic, parse_margin,
+};
 
 /// One experiment, checked and with everything filled in.
 #[derive(Debug, Clone)]
@@ -58,6 +60,8 @@ pub struct Terms {
     pub quick: bool,
     /// What a timed run is decided by.
     pub statistic: Option<Statistic>,
+    /// How the boots of a pair follow one another, in timed runs.
+    pub pairing: Option<Pairing>,
     /// What guests get of the host for themselves.
     pub grants: Grants,
     /// The change that matters.
@@ -81,6 +85,7 @@ impl Default for Terms {
             deadline_s: None,
             quick: false,
             statistic: None,
+            pairing: None,
             grants: Grants::default(),
             margin: MarginTerms::default(),
             aa: false,
@@ -114,6 +119,8 @@ pub struct Overrides {
     pub quick: bool,
     /// `--stat`, `--anytime`.
     pub statistic: Option<Statistic>,
+    /// `--pairing`.
+    pub pairing: Option<Pairing>,
     /// `--cpu-pm`, `--huge-pages`.
     pub grants: Grants,
     /// `--margin`.
@@ -150,6 +157,7 @@ pub const TERM_KEYS: &[&str] = &[
     "deadline",
     "quick",
     "stat",
+    "pairing",
     "cpu-pm",
     "huge-pages",
     "margin",
@@ -284,6 +292,7 @@ pub fn terms(check: &mut Check<'_>, node: &Node, flags: &Overrides) -> Terms {
     terms.quick |= flags.quick;
     terms.aa |= flags.aa;
     terms.statistic = flags.statistic.or(terms.statistic);
+    terms.pairing = flags.pairing.or(terms.pairing);
     terms.grants.cpu_pm |= flags.grants.cpu_pm;
     terms.grants.huge_pages = flags.grants.huge_pages.or(terms.grants.huge_pages);
     terms.margin.overridden_by(&flags.margin);
@@ -306,9 +315,17 @@ fn term(check: &mut Check<'_>, entry: &Entry, terms: &mut Terms) {
         }
         "deadline" => terms.deadline_s = check.seconds(node, &what).filter(|s| *s > 0),
         "quick" => terms.quick = check.flag(node, &what).unwrap_or_default(),
-        "stat" => terms.statistic = statistic(check, node),
+        "stat" => {
+            terms.statistic = choice(check, entry, "statistic", Statistic::ALL, Statistic::name);
+        }
+        "pairing" => {
+            terms.pairing = choice(check, entry, "pairing", Pairing::ALL, Pairing::name);
+        }
         "cpu-pm" => terms.grants.cpu_pm = check.flag(node, &what).unwrap_or_default(),
-        "huge-pages" => terms.grants.huge_pages = huge_pages(check, node),
+        "huge-pages" => {
+            let kind = "size of huge pages";
+            terms.grants.huge_pages = choice(check, entry, kind, HugePages::ALL, HugePages::name);
+        }
         "margin" => terms.margin = margin(check, node),
         "aa" => terms.aa = check.flag(node, &what).unwrap_or_default(),
         key => exact::term(check, key, node, &mut terms.exact),
@@ -326,20 +343,18 @@ fn measure(check: &mut Check<'_>, node: &Node) -> Option<Measure> {
     }
 }
 
-fn huge_pages(check: &mut Check<'_>, node: &Node) -> Option<HugePages> {
-    let word = check.text(node, "`huge-pages`")?;
-    let found = HugePages::ALL.into_iter().find(|size| size.name() == word);
+/// One of the words that `all` go by; `kind` is what they are, for messages.
+fn choice<T: Copy, const N: usize>(
+    check: &mut Check<'_>,
+    entry: &Entry,
+    kind: &str,
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> Option<T> {
+    let word = check.text(&entry.value, &format!("`{}`", entry.key))?;
+    let found = all.into_iter().find(|one| name(*one) == word);
     if found.is_none() {
-        check.unknown(node.spot, "size of huge pages", &word, &HugePages::ALL.map(HugePages::name));
-    }
-    found
-}
-
-fn statistic(check: &mut Check<'_>, node: &Node) -> Option<Statistic> {
-    let word = check.text(node, "`stat`")?;
-    let found = Statistic::ALL.into_iter().find(|statistic| statistic.name() == word);
-    if found.is_none() {
-        check.unknown(node.spot, "statistic", &word, &Statistic::ALL.map(Statistic::name));
+        check.unknown(entry.value.spot, kind, &word, &all.map(name));
     }
     found
 }

@@ -17,7 +17,7 @@ use super::node::Node;
 use super::resolve::{self, Resolved};
 use super::spec;
 use crate::boot::Grants;
-use crate::cli::args::{HugePagesArg, MeasureArg, RunArgs};
+use crate::cli::args::{HugePagesArg, MeasureArg, PairingArg, RunArgs};
 use crate::fault::Failure;
 use crate::plan::{MarginTerms, Measure, PlannedSide, Statistic, parse_margin};
 
@@ -310,6 +310,7 @@ fn overrides(args: &RunArgs) -> Overrides {
         progress_deadline_s: args.progress_deadline,
         quick: args.quick,
         statistic: args.statistic(),
+        pairing: args.pairing.map(PairingArg::pairing),
         grants: Grants {
             cpu_pm: args.cpu_pm,
             huge_pages: args.huge_pages.map(HugePagesArg::pages),

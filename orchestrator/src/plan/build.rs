@@ -1,4 +1,6 @@
-use super::{Measure, PLAN_FORMAT, Patience, Plan, PlannedExperiment, exact, matrix, schedule};
+use super::{
+    Measure, PLAN_FORMAT, Pairing, Patience, Plan, PlannedExperiment, exact, matrix, schedule,
+};
 use crate::config::{Experiment, Loaded};
 
 /// Most boots of every side if nothing is written: those of the last planned look.
@@ -48,7 +50,8 @@ fn experiment(from: &Experiment, seed: u64) -> PlannedExperiment {
         margin: from.terms.margin.clone(),
         calibrated: Vec::new(),
         exact: None,
-        placement: None,
+        pairing: from.terms.pairing.unwrap_or(Pairing::Auto),
+        placements: Vec::new(),
         claims: from.claims.clone(),
     };
     match from.terms.measure {
@@ -58,6 +61,9 @@ fn experiment(from: &Experiment, seed: u64) -> PlannedExperiment {
             blocks: schedule::with_sentinels(planned.blocks, from.sides.len()),
             ..planned
         },
-        Measure::Instructions => exact::planned(planned, &from.terms, seed),
+        Measure::Instructions => {
+            let planned = PlannedExperiment { pairing: Pairing::Interleave, ..planned };
+            exact::planned(planned, &from.terms, seed)
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::boot::Accel;
 pub struct Cost {
     /// Guests started.
     pub boots: usize,
-    /// All guests' lives added, which is the time it takes if they boot one after the other.
+    /// The time it takes: the lives of all guests that are not there at once.
     pub total: Duration,
 }
 
@@ -27,8 +27,10 @@ pub fn of_plan(plan: &Plan, accel: Accel) -> Cost {
 
 /// The cost of one experiment.
 pub fn of_experiment(experiment: &PlannedExperiment, accel: Accel) -> Cost {
-    let boots = experiment.blocks.iter().map(|block| block.boots().len()).sum();
-    let factor = u32::try_from(boots).unwrap_or(u32::MAX);
+    let boots = experiment.blocks.iter().map(|block| block.boots(experiment.pairing)).sum();
+    let waves: usize =
+        experiment.blocks.iter().map(|block| block.waves(experiment.pairing).len()).sum();
+    let factor = u32::try_from(waves).unwrap_or(u32::MAX);
     Cost { boots, total: boot(experiment, accel).saturating_mul(factor) }
 }
 

@@ -6,6 +6,7 @@ pub mod cost;
 mod exact;
 mod margin;
 mod matrix;
+mod pairing;
 pub mod placement;
 pub mod random;
 mod schedule;
@@ -17,6 +18,7 @@ pub use claim::{Claim, Prognosis};
 pub use exact::{FIRST_SEED, exact_metric, machine_of};
 pub use margin::{CalibratedSeries, MARGIN_HELP, MarginTerms, parse_margin};
 pub use matrix::{series_label, shown};
+pub use pairing::{NoPlace, Pairing, settle};
 pub use placement::{NoRoom, Placement, place};
 pub use schedule::blocks;
 
@@ -135,12 +137,31 @@ pub struct PlannedExperiment {
     /// What only exact runs have.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exact: Option<ExactTerms>,
-    /// Where the guests of a timed run are; found when it begins, and the same for all of them.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub placement: Option<Placement>,
+    /// How the boots of a block follow one another, in timed runs.
+    #[serde(default, skip_serializing_if = "Pairing::is_default")]
+    pub pairing: Pairing,
+    /// Where the guests of a timed run are, found when it begins: one for all of them, or with
+    /// [`Pairing::Duet`] one for each of a block's boots in their order. Empty: nowhere in particular.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placements: Vec<Placement>,
     /// What a report says of the sides.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub claims: Vec<Claim>,
+}
+
+impl PlannedExperiment {
+    /// Where the boot at this place of its block is.
+    pub fn placement(&self, slot: usize) -> Option<&Placement> {
+        match self.pairing {
+            Pairing::Duet => self.placements.get(slot),
+            Pairing::Auto | Pairing::Interleave => self.placements.first(),
+        }
+    }
+
+    /// Whether its guests share CPUs with one another or with the rest of QEMU.
+    pub fn is_overcommitted(&self) -> bool {
+        self.placements.iter().any(|placement| placement.overcommitted)
+    }
 }
 
 /// How the guests of an exact run are made; all but `chains` is part of what identifies them.
@@ -208,22 +229,46 @@ pub struct Block {
     /// QEMU's name of the guests' processor, in exact runs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpu: Option<String>,
-    /// The side that boots once more right before or after itself, to be compared with itself: an
-    /// index into [`PlannedExperiment::sides`].
+    /// The side that is compared with itself: it boots once more right before or after itself, or, in
+    /// a duet, twice more at once. An index into [`PlannedExperiment::sides`].
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sentinel: Option<usize>,
 }
 
+/// One boot of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// An index into [`PlannedExperiment::sides`].
+    pub side: usize,
+    /// It is only compared with its own side.
+    pub sentinel: bool,
+    /// Its place in the block, or, in a duet, among the guests that are there at once.
+    pub slot: usize,
+}
+
 impl Block {
-    /// The boots in their order: a side, and whether it is the sentinel.
-    pub fn boots(&self) -> Vec<(usize, bool)> {
-        let mut boots: Vec<(usize, bool)> = self.order.iter().map(|side| (*side, false)).collect();
+    /// The boots: those that are there at once, one such group after the other.
+    pub fn waves(&self, pairing: Pairing) -> Vec<Vec<Turn>> {
+        let at_once = |turns: Vec<(usize, bool)>| -> Vec<Turn> {
+            let turns = turns.into_iter().enumerate();
+            turns.map(|(slot, (side, sentinel))| Turn { side, sentinel, slot }).collect()
+        };
+        let mut turns: Vec<(usize, bool)> = self.order.iter().map(|side| (*side, false)).collect();
+        if pairing == Pairing::Duet {
+            let twice = self.sentinel.map(|side| vec![(side, true); 2]);
+            return [Some(turns), twice].into_iter().flatten().map(at_once).collect();
+        }
         match self.sentinel {
             // Two boots side by side, as those of a pair are.
-            Some(side) if self.order.first() == Some(&side) => boots.insert(0, (side, true)),
-            Some(side) => boots.push((side, true)),
+            Some(side) if self.order.first() == Some(&side) => turns.insert(0, (side, true)),
+            Some(side) => turns.push((side, true)),
             None => {}
         }
-        boots
+        at_once(turns).into_iter().map(|turn| vec![turn]).collect()
+    }
+
+    /// How many boots that are.
+    pub fn boots(&self, pairing: Pairing) -> usize {
+        self.waves(pairing).iter().map(Vec::len).sum()
     }
 }

@@ -39,6 +39,7 @@ pub fn with_sentinels(mut blocks: Vec<Block>, sides: usize) -> Vec<Block> {
 
 #[cfg(test)]
 mod tests {
+    use crate::plan::{Pairing, Turn};
     use proptest::prelude::*;
 
     use super::*;
@@ -77,9 +78,20 @@ mod tests {
             sentinel,
             ..drawn[0].clone()
         };
-        assert_eq!(block(&[1, 0], Some(0)).boots(), [(1, false), (0, false), (0, true)]);
-        assert_eq!(block(&[1, 0], Some(1)).boots(), [(1, true), (1, false), (0, false)]);
-        assert_eq!(block(&[1, 0], None).boots(), [(1, false), (0, false)]);
+        let shown = |block: Block, pairing| -> Vec<String> {
+            let turn = |turn: &Turn| {
+                assert_eq!(block.order.len(), 2);
+                format!("{}{}@{}", turn.side, if turn.sentinel { "s" } else { "" }, turn.slot)
+            };
+            let waves = block.waves(pairing);
+            waves.iter().map(|wave| wave.iter().map(turn).collect::<Vec<_>>().join(" ")).collect()
+        };
+        let one_by_one = |block| shown(block, Pairing::Interleave);
+        assert_eq!(one_by_one(block(&[1, 0], Some(0))), ["1@0", "0@1", "0s@2"]);
+        assert_eq!(one_by_one(block(&[1, 0], Some(1))), ["1s@0", "1@1", "0@2"]);
+        assert_eq!(one_by_one(block(&[1, 0], None)), ["1@0", "0@1"]);
+        assert_eq!(shown(block(&[1, 0], Some(0)), Pairing::Duet), ["1@0 0@1", "0s@0 0s@1"]);
+        assert_eq!(shown(block(&[1, 0], None), Pairing::Duet), ["1@0 0@1"]);
     }
 
     #[test]

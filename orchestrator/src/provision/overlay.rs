@@ -130,6 +130,7 @@ mod tests {
             transport: Transport::Ssh,
             settle: Settle::first_quiet_second(0),
             deadline_s: None,
+            together: false,
             trials: Vec::new(),
             monitors: Vec::new(),
         }

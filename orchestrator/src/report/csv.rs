@@ -30,15 +30,23 @@ const COLUMNS: [&str; 19] = [
     "reason",
 ];
 
+/// Of what is known of timed boots besides, as the JSON report names it there.
+const TIMED: [&str; 4] = ["steal-base", "steal", "pair-sd", "shuffled-sd"];
+
 /// The comparisons as comma-separated values with a heading. What is absent is empty.
 pub fn csv(report: &Report<'_>) -> String {
     let mut heading: Vec<&str> = RUN.to_vec();
-    heading.extend(COLUMNS);
+    heading.extend(COLUMNS.iter().chain(&TIMED));
     let mut text = heading.join(",") + "\n";
     let run = json::run_fields(report);
     for comparison in json::comparison_fields(report) {
         let cells = RUN.iter().map(|name| cell(&run, name));
-        let cells: Vec<String> = cells.chain(COLUMNS.map(|name| cell(&comparison, name))).collect();
+        let cells = cells.chain(COLUMNS.map(|name| cell(&comparison, name)));
+        let timed = |name| match comparison.get("timed") {
+            Some(Value::Object(timed)) => cell(timed, name),
+            _ => String::new(),
+        };
+        let cells: Vec<String> = cells.chain(TIMED.map(timed)).collect();
         text += &(cells.join(",") + "\n");
     }
     text

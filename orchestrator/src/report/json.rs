@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 
 use crate::analyse::{
     AllPairs, Comparison, CountPair, DistributionSummary, ExactFinding, ExactGuest, ExactWord,
-    GeometricLine, SideNoise, SideSummary, Verdict, cmdline_words, geometric_lines,
+    GeometricLine, SideNoise, SideSummary, TimedFinding, Verdict, cmdline_words, geometric_lines,
 };
 use crate::boot::Accel;
 use crate::fault::Fault;
-use crate::plan::{Measure, PlannedExperiment};
+use crate::plan::{Measure, Pairing, PlannedExperiment};
 use crate::text::escape;
 
 use super::Report;
@@ -105,6 +105,8 @@ struct ComparisonJson {
     dropped: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     all_pairs: Option<AllPairs>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timed: Option<TimedFinding>,
     verdict: Verdict,
     reason: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,6 +188,7 @@ fn comparison(found: &Comparison) -> ComparisonJson {
         pairs: found.pairs,
         dropped: found.dropped,
         all_pairs: found.all_pairs.clone(),
+        timed: found.timed.as_deref().cloned(),
         verdict: found.verdict,
         reason: escape(&found.reason),
         exact: found.exact.as_ref().and_then(|exact| exact.word),
@@ -200,6 +203,8 @@ struct ExperimentJson {
     name: String,
     topology_name: String,
     topology: Topology,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pairing: Option<Pairing>,
 }
 
 fn experiment(experiment: &PlannedExperiment) -> ExperimentJson {
@@ -207,6 +212,11 @@ fn experiment(experiment: &PlannedExperiment) -> ExperimentJson {
         name: escape(&experiment.name),
         topology_name: escape(&experiment.topology_name),
         topology: experiment.topology.clone(),
+        pairing: match (&experiment.exact, experiment.pairing) {
+            (Some(_), _) => None,
+            (None, Pairing::Duet) => Some(Pairing::Duet),
+            (None, Pairing::Auto | Pairing::Interleave) => Some(Pairing::Interleave),
+        },
     }
 }
 

@@ -11,6 +11,7 @@ use super::headline::{headline, metric, word};
 use super::number::{interval, margin, quantity, signed_percent};
 use super::outcome::mark;
 use super::plain::{Plain, clipped, command_lines};
+use super::text::at_once;
 use super::{Report, geometric, monitors, profile, sides};
 
 const WIDTH: usize = 75;
@@ -79,7 +80,8 @@ fn sides_of(page: &mut Plain, report: &Report<'_>, experiment: &PlannedExperimen
 
 fn parameters(page: &mut Plain, experiment: &PlannedExperiment) {
     let shape = shape::summary(&experiment.topology);
-    page.paragraph("  guest: ", &format!("{}, {shape}", experiment.topology_name));
+    let how = at_once(experiment);
+    page.paragraph("  guest: ", &format!("{}, {shape}{how}", experiment.topology_name));
     if let Some(terms) = &experiment.exact {
         page.paragraph("  guest CPU: ", &machine_of(experiment, terms));
     }

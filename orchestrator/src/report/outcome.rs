@@ -70,8 +70,7 @@ pub(super) fn said(report: &Report<'_>, comparison: &Comparison) -> String {
 
 /// Whether threads of some guest shared the host's CPUs.
 pub(super) fn is_overcommitted(report: &Report<'_>) -> bool {
-    let mut placements = report.plan.experiments.iter().filter_map(|each| each.placement.as_ref());
-    placements.any(|placement| placement.overcommitted)
+    report.plan.experiments.iter().any(PlannedExperiment::is_overcommitted)
 }
 
 /// Stands before every number that is QEMU's translator's and no count, or whose guests had too few

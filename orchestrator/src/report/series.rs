@@ -2,13 +2,13 @@ use kduel_protocol::Better;
 
 use crate::analyse::{Comparison, DistributionSummary, SeriesName, Verdict};
 
-use super::number::{interval, margin, quantity, signed_percent};
+use super::number::{interval, margin, percent, quantity, signed_percent};
 use super::page::Page;
 
-/// One row of the numbers: cells of the columns value, change, interval, pairs.
+/// One row of the numbers: cells of the columns.
 struct Row {
     name: String,
-    cells: [String; 4],
+    cells: [String; 5],
 }
 
 /// A series with its rows.
@@ -20,7 +20,7 @@ struct Table<'a> {
     operations: Vec<&'a DistributionSummary>,
 }
 
-const HEADINGS: [&str; 4] = ["value", "change", "interval, %", "pairs"];
+const HEADINGS: [&str; 5] = ["value", "change", "interval, %", "pairs", "steal"];
 
 /// The numbers of one experiment: a table per series, columns aligned over all of them.
 pub(super) fn numbers(
@@ -43,10 +43,16 @@ pub(super) fn numbers(
             if !told && !comparison.reason.is_empty() {
                 table.reasons.push(format!("{}: {}", comparison.side, comparison.reason));
             }
+            table.reasons.extend(pairing(comparison));
         }
     }
     let widths = widths(&tables);
-    page.line(&format!("    {}", aligned("", &HEADINGS.map(String::from), &widths)));
+    let is_told = tables.iter().flat_map(|table| &table.rows).any(|row| !row.cells[4].is_empty());
+    let mut headings = HEADINGS.map(String::from);
+    if !is_told {
+        headings[4].clear();
+    }
+    page.line(&format!("    {}", aligned("", &headings, &widths)));
     for table in &tables {
         page.paragraph("  ", [table.heading.as_str().into()]);
         for row in &table.rows {
@@ -84,6 +90,7 @@ fn begin<'a>(
                 String::new(),
                 String::new(),
                 String::new(),
+                steal(comparison.timed.as_ref().and_then(|timed| timed.steal_base)),
             ],
         }],
         reasons: Vec::new(),
@@ -106,8 +113,21 @@ fn candidate(comparison: &Comparison, mark: &str) -> Row {
             change.unwrap_or_else(|| "-".into()),
             ends.map_or_else(|| "-".into(), |(low, high)| interval(low, high)),
             pairs,
+            steal(comparison.timed.as_ref().and_then(|timed| timed.steal)),
         ],
     }
+}
+
+/// What the host took of the vCPUs' time.
+fn steal(part: Option<f64>) -> String {
+    part.map_or_else(String::new, percent)
+}
+
+/// What it brings that boots are compared in pairs.
+pub(super) fn pairing(comparison: &Comparison) -> Option<String> {
+    let timed = comparison.timed.as_ref()?;
+    let (paired, shuffled) = (percent(timed.pair_sd?), percent(timed.shuffled_sd?));
+    Some(format!("{}: pairs spread {paired} (sd), shuffled ones {shuffled}", comparison.side))
 }
 
 fn value(value: Option<f64>, unit: &str, mark: &str) -> String {
@@ -127,9 +147,9 @@ fn single_operations(summary: &DistributionSummary, mark: &str) -> String {
 }
 
 /// The width of the name column and of the others.
-fn widths(tables: &[Table<'_>]) -> [usize; 5] {
+fn widths(tables: &[Table<'_>]) -> [usize; 6] {
     let length = |text: &str| text.chars().count();
-    let mut widths = [0, 9, 8, 0, 0];
+    let mut widths = [0, 9, 8, 0, 0, 0];
     for (width, heading) in widths[1..].iter_mut().zip(HEADINGS) {
         *width = length(heading).max(*width);
     }
@@ -142,10 +162,11 @@ fn widths(tables: &[Table<'_>]) -> [usize; 5] {
     widths
 }
 
-fn aligned(name: &str, cells: &[String; 4], widths: &[usize; 5]) -> String {
+fn aligned(name: &str, cells: &[String; 5], widths: &[usize; 6]) -> String {
     let mut line = format!("{name:<width$}", width = widths[0]);
     for (cell, width) in cells.iter().zip(&widths[1..]) {
         line.push_str(&format!("   {cell:>width$}"));
     }
+    line.truncate(line.trim_end().len());
     line
 }

@@ -1,6 +1,6 @@
 use crate::analyse::{Comparison, DistributionSummary, SideSummary, Verdict};
 use crate::boot::Accel;
-use crate::plan::{Measure, PlannedExperiment, shape};
+use crate::plan::{Measure, Pairing, PlannedExperiment, shape};
 use crate::text::count;
 
 use super::outcome::mark;
@@ -110,7 +110,8 @@ fn one_experiment(page: &mut Page, report: &Report<'_>, experiment: &PlannedExpe
         analysis.distributions.iter().filter(|d| d.series.experiment == experiment.name).collect();
     let (name, topology) = (&experiment.name, &experiment.topology_name);
     let shape = shape::summary(&experiment.topology);
-    page.paragraph("", [format!("{name} on {topology} ({shape})").into()]);
+    let how = at_once(experiment);
+    page.paragraph("", [format!("{name} on {topology} ({shape}){how}").into()]);
     sides::sides(page, report.info, &own_sides);
     if own_sides.iter().any(|side| !side.failures.is_empty()) {
         page.blank();
@@ -126,6 +127,14 @@ fn one_experiment(page: &mut Page, report: &Report<'_>, experiment: &PlannedExpe
         page.blank();
         page.paragraph("", [executed_by(report).into()]);
         series::numbers(page, &base.name, &comparisons, &operations, mark(report));
+    }
+}
+
+/// What is to be said of guests that were not alone.
+pub(super) fn at_once(experiment: &PlannedExperiment) -> &'static str {
+    match experiment.pairing {
+        Pairing::Duet => ", duet: the guests of a pair at once",
+        Pairing::Auto | Pairing::Interleave => "",
     }
 }
 

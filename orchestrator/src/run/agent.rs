@@ -108,7 +108,9 @@ impl AgentStream {
                     self.failed_trial(*trial, problem);
                 }
             }
-            Event::TrialBegin { trial } | Event::Progress { trial, .. } => {
+            Event::TrialBegin { trial }
+            | Event::Waiting { trial, .. }
+            | Event::Progress { trial, .. } => {
                 self.known(*trial, line)?;
             }
             Event::After(after) => self.result.after = Some(after.clone()),
@@ -241,6 +243,7 @@ mod tests {
             protocol: PROTOCOL,
             nonce: "n0".into(),
             knobs: Knobs::default(),
+            together: false,
             transport: Transport::Ssh,
             settle: Settle::first_quiet_second(0),
             deadline_s: None,

@@ -5,19 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::guest::GuestRecipe;
 use super::progress::SideState;
-use super::trial::{BootEnd, BootLabel, run_boot};
+use super::wave::Wave;
 use super::{Backend, Recorder};
 use crate::analyse;
-use crate::boot::{Accel, Listener, Watch};
-use crate::clock::{self, Deadline};
+use crate::boot::{Accel, Listener};
+use crate::clock::Deadline;
 use crate::collect::{BootOutcome, BootRecord};
 use crate::config::KernelSpec;
 use crate::event::RunEvent;
 use crate::fault::{Failure, FailureClass, Fault};
-use crate::id::BootId;
-use crate::plan::{Block, Plan, PlannedExperiment, cost, series_label};
+use crate::plan::{Block, Pairing, Plan, PlannedExperiment, Turn, cost};
 use crate::provision::Kernel;
 use crate::text::count;
 
@@ -40,17 +38,6 @@ pub struct Dispatcher<'a> {
     pub stop: Arc<AtomicBool>,
     /// No block begins that would end later.
     pub budget: Option<Deadline>,
-}
-
-/// One boot of a block.
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    block: &'a Block,
-    slot: usize,
-    side: usize,
-    sentinel: bool,
-    /// It was booted before, and the host spoilt it or its other half.
-    again: bool,
 }
 
 /// How a run ended.
@@ -135,12 +122,13 @@ impl Dispatcher<'_> {
     ) -> Result<(), CutShort> {
         let mut again = false;
         loop {
-            for (slot, (side, sentinel)) in block.boots().into_iter().enumerate() {
-                if states[side].is_out() || (again && sentinel) {
-                    continue;
+            for turns in block.waves(experiment.pairing) {
+                let skip = |turn: &Turn| states[turn.side].is_out() || (again && turn.sentinel);
+                let turns: Vec<Turn> = turns.into_iter().filter(|turn| !skip(turn)).collect();
+                if !turns.is_empty() {
+                    let wave = Wave { block, turns, again };
+                    self.wave(experiment, &wave, records, recorder).await?;
                 }
-                let place = Place { block, slot, side, sentinel, again };
-                self.side_of_block(experiment, place, records, recorder).await?;
             }
             again = analyse::worth_repeating(experiment, records, block.index);
             if !again {
@@ -152,128 +140,65 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// One side's boot of one block, repeated while the rig spoils it.
-    async fn side_of_block(
+    /// The boots of one wave, all repeated while the rig spoils one.
+    async fn wave(
         &self,
         experiment: &Arc<PlannedExperiment>,
-        place: Place<'_>,
+        wave: &Wave<'_>,
         records: &mut Vec<BootRecord>,
         recorder: &mut dyn Recorder,
     ) -> Result<(), CutShort> {
-        let name = &experiment.sides[place.side].name;
-        let earlier = records.iter().filter(|record| {
+        let of_turn = |turn: &Turn, record: &BootRecord| {
             record.experiment == experiment.name
-                && record.block == place.block.index
-                && record.side == *name
-                && record.sentinel == place.sentinel
-        });
-        let mut attempt = 0;
-        for record in earlier {
-            if !is_rig_fault(record) && !place.again {
-                return Ok(());
-            }
-            attempt = attempt.max(record.attempt + 1);
+                && record.block == wave.block.index
+                && record.side == experiment.sides[turn.side].name
+                && record.sentinel == turn.sentinel
+                && (!turn.sentinel || record.slot == turn.slot)
+        };
+        let earlier = |turn: &Turn| records.iter().filter(|record| of_turn(turn, record)).collect();
+        let earlier: Vec<Vec<&BootRecord>> = wave.turns.iter().map(earlier).collect();
+        let last = earlier.iter().flatten().map(|record| record.attempt).max();
+        let is_done = |of_turn: &Vec<&BootRecord>| {
+            of_turn.iter().any(|record| Some(record.attempt) == last && !is_rig_fault(record))
+        };
+        if !wave.again && earlier.iter().all(is_done) {
+            return Ok(());
         }
+        let mut attempt = last.map_or(0, |last| last + 1);
         let last_attempt = attempt + RIG_RETRIES;
         loop {
-            let record = self.boot(experiment, place, attempt, recorder).await?;
-            let failure = match &record.outcome {
-                BootOutcome::Completed(_) => None,
-                BootOutcome::Failed(failure) => Some((**failure).clone()),
-            };
-            let boot = record.boot.clone();
-            records.push(record);
-            let Some(failure) = failure else { return Ok(()) };
-            let retried = failure.fault() == Fault::Rig
-                && !would_happen_again(failure.class)
-                && attempt < last_attempt;
+            let ended = self.boot_wave(experiment, wave, attempt, recorder).await?;
+            records.extend(ended.iter().cloned());
+            if !self.failures(&ended, attempt < last_attempt)? {
+                return Ok(());
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Tells what failed, and whether to boot again.
+    fn failures(&self, ended: &[BootRecord], may_repeat: bool) -> Result<bool, CutShort> {
+        let mut again = false;
+        let mut fatal = None;
+        for record in ended {
+            let BootOutcome::Failed(failure) = &record.outcome else { continue };
+            let retried =
+                may_repeat && failure.fault() == Fault::Rig && !would_happen_again(failure.class);
             (self.listener)(RunEvent::BootFailed {
-                boot,
-                side: name.clone(),
-                failure: Box::new(failure.clone()),
+                boot: record.boot.clone(),
+                side: record.side.clone(),
+                failure: failure.clone(),
                 retried,
             });
             match failure.fault() {
-                Fault::KernelUnderTest | Fault::Workload => return Ok(()),
-                Fault::Rig if retried => attempt += 1,
+                Fault::KernelUnderTest | Fault::Workload => {}
+                Fault::Rig if retried => again = true,
                 Fault::Rig | Fault::Config | Fault::Internal => {
-                    return Err(CutShort::BootFailed(name.clone(), failure.into()));
+                    fatal = Some(CutShort::BootFailed(record.side.clone(), failure.clone()));
                 }
             }
         }
-    }
-
-    /// Boots once, in a thread that lives as long as the guest, and records what came of it.
-    async fn boot(
-        &self,
-        experiment: &Arc<PlannedExperiment>,
-        place: Place<'_>,
-        attempt: u32,
-        recorder: &mut dyn Recorder,
-    ) -> Result<BootRecord, CutShort> {
-        let Place { block, slot, side, sentinel, again: _ } = place;
-        let recipe = self.recipe(experiment, side)?;
-        let boot = BootId::new(&experiment.name, block.index, &recipe.side().name, attempt);
-        let boot = if sentinel { boot.sentinel() } else { boot };
-        let (plan, spec) = recipe.named_boot(boot, block).map_err(CutShort::Failed)?;
-        let label = BootLabel {
-            boot: spec.boot.clone(),
-            side: recipe.side().name.clone(),
-            block: block.index,
-        };
-        let watch = Watch { listener: self.listener.clone(), stop: self.stop.clone() };
-        let workloads = experiment.trials.iter().map(series_label).collect::<Vec<_>>();
-        let (backend, wanted) = (self.backend.clone(), experiment.topology.clone());
-        let started = clock::now();
-        let thread_label = label.clone();
-        let end = in_own_thread(move || {
-            let mut machine = backend.machine(spec, &plan, watch.clone());
-            run_boot(machine.as_mut(), &plan, &wanted, &workloads, &thread_label, &watch)
-        })
-        .await
-        .map_err(CutShort::Failed)?;
-        if is_interrupted(&end) {
-            return Err(CutShort::Interrupted);
-        }
-        let console = end.console.clone();
-        let record = BootRecord {
-            boot: label.boot,
-            experiment: experiment.name.clone(),
-            side: label.side,
-            block: block.index,
-            attempt,
-            slot,
-            sentinel,
-            started,
-            ready_ms: end.ready.map(millis),
-            first_sample_ms: end.first_sample.map(millis),
-            took_ms: millis(end.took),
-            accel: self.accel,
-            exact: None,
-            placement: experiment.placement.clone(),
-            outcome: outcome_of(end),
-        };
-        recorder.record(&record, &console).map_err(CutShort::Failed)?;
-        Ok(record)
-    }
-
-    fn recipe(
-        &self,
-        experiment: &Arc<PlannedExperiment>,
-        side: usize,
-    ) -> Result<GuestRecipe, CutShort> {
-        let spec = &experiment.sides[side].kernel;
-        let Some(kernel) = self.kernels.get(spec) else {
-            let title = format!("no kernel was made ready for {spec:?}");
-            return Err(CutShort::Failed(Failure::new(FailureClass::Internal, title)));
-        };
-        Ok(GuestRecipe {
-            experiment: experiment.clone(),
-            side,
-            kernel: kernel.clone(),
-            accel: self.accel,
-            architecture: self.backend.architecture(),
-        })
+        fatal.map_or(Ok(again), Err)
     }
 
     /// By the boots so far.
@@ -285,7 +210,11 @@ impl Dispatcher<'_> {
             .map(|record| record.took_ms)
             .collect();
         let boots = took.len().max(1) as u64;
-        let block = took.iter().sum::<u64>() / boots * experiment.sides.len() as u64;
+        let in_turn = match experiment.pairing {
+            Pairing::Duet => 1,
+            Pairing::Auto | Pairing::Interleave => experiment.sides.len() as u64,
+        };
+        let block = took.iter().sum::<u64>() / boots * in_turn;
         budget.passed() || budget.left() < Duration::from_millis(block)
     }
 
@@ -302,13 +231,13 @@ impl Dispatcher<'_> {
             .filter(|record| record.experiment == experiment.name && !is_rig_fault(record))
             .count();
         let boots = cost::of_experiment(experiment, self.accel).boots.saturating_sub(done);
-        let factor = u32::try_from(boots).unwrap_or(u32::MAX);
+        let left = boots as f64 / cost::of_experiment(experiment, self.accel).boots.max(1) as f64;
         (self.listener)(RunEvent::ExperimentBegins {
             experiment: experiment.name.clone(),
             sides: experiment.sides.iter().map(|side| side.name.clone()).collect(),
             pairs: experiment.blocks.len(),
             boots,
-            expected: cost::boot(experiment, self.accel).saturating_mul(factor),
+            expected: cost::of_experiment(experiment, self.accel).total.mul_f64(left),
         });
     }
 
@@ -365,25 +294,6 @@ pub(super) fn refuse_same_sides(
     Ok(())
 }
 
-/// Runs `work` in a thread of its own: a guest dies with the thread that started it.
-async fn in_own_thread<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Failure> {
-    let (sender, receiver) = tokio::sync::oneshot::channel();
-    let spawned = std::thread::Builder::new().name("guest".to_owned()).spawn(move || {
-        // The receiver is gone only if the run itself was dropped.
-        let _ = sender.send(work());
-    });
-    if let Err(error) = spawned {
-        let title = format!("failed to start a thread for a guest: {error}");
-        return Err(Failure::new(FailureClass::HostIo, title));
-    }
-    receiver.await.map_err(|_| {
-        Failure::new(FailureClass::Internal, "the thread of a guest ended without a result")
-            .hint("run again with RUST_BACKTRACE=1 and report what it prints")
-    })
-}
-
 /// Faults of the rig that no repetition mends.
 fn would_happen_again(class: FailureClass) -> bool {
     matches!(
@@ -400,17 +310,6 @@ fn is_rig_fault(record: &BootRecord) -> bool {
     match &record.outcome {
         BootOutcome::Completed(_) => false,
         BootOutcome::Failed(failure) => failure.fault() == Fault::Rig,
-    }
-}
-
-fn is_interrupted(end: &BootEnd) -> bool {
-    matches!(&end.result, Err(failure) if failure.class == FailureClass::Interrupted)
-}
-
-fn outcome_of(end: BootEnd) -> BootOutcome {
-    match end.result {
-        Ok(result) => BootOutcome::Completed(Box::new(result)),
-        Err(failure) => BootOutcome::Failed(Box::new(failure)),
     }
 }
 

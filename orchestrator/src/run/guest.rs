@@ -47,10 +47,11 @@ impl GuestRecipe {
     /// `HostIo` if a file of the user's cannot be read or no keys can be drawn.
     pub fn boot(&self, block: &Block, attempt: u32) -> Result<(GuestPlan, GuestSpec), Failure> {
         let boot = BootId::new(&self.experiment.name, block.index, &self.side().name, attempt);
-        self.named_boot(boot, block)
+        self.named_boot(boot, block, 0, false)
     }
 
-    /// As [`GuestRecipe::boot`], of the boot with this name.
+    /// As [`GuestRecipe::boot`], of the boot with this name and place. `together`: other guests run
+    /// the same trials at the same time.
     ///
     /// # Errors
     ///
@@ -59,6 +60,8 @@ impl GuestRecipe {
         &self,
         boot: BootId,
         block: &Block,
+        slot: usize,
+        together: bool,
     ) -> Result<(GuestPlan, GuestSpec), Failure> {
         let side = self.side();
         let plan = GuestPlan {
@@ -68,6 +71,7 @@ impl GuestRecipe {
             transport: Transport::Ssh,
             settle: Settle::first_quiet_second(self.experiment.settle_s),
             deadline_s: None,
+            together,
             trials: self.experiment.trials.clone(),
             monitors: self.experiment.monitors.clone(),
         };
@@ -92,7 +96,7 @@ impl GuestRecipe {
             nonce: plan.nonce.clone(),
             ssh,
             deadlines: self.deadlines(),
-            placement: self.experiment.placement.clone(),
+            placement: self.experiment.placement(slot).cloned(),
         };
         Ok((plan, spec))
     }
@@ -147,7 +151,7 @@ pub fn nominal_command_line(
         nonce: String::new(),
         ssh: nothing,
         deadlines: Deadlines::of(accel),
-        placement: experiment.placement.clone(),
+        placement: experiment.placement(0).cloned(),
     };
     qemu_args::command_line(&spec, &qemu.program, qemu.architecture, &Descriptors::nominal(accel))
 }

@@ -2,15 +2,18 @@
 
 mod agent;
 mod backend;
+mod common_start;
 mod dispatcher;
 pub mod exact;
 mod guest;
 mod progress;
 pub mod topology;
 mod trial;
+mod wave;
 
 pub use agent::AgentStream;
 pub use backend::Backend;
+pub use common_start::{Seat, seats};
 pub use dispatcher::{CutShort, Dispatcher, RunEnd};
 pub use guest::{GuestRecipe, nominal_command_line, nonce_of};
 pub use trial::{BootEnd, BootLabel, run_boot};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use kduel_protocol::{AGENT_PATH, Event, GuestPlan, PLAN_PATH, Phase, Topology};
 
-use super::{AgentStream, topology};
-use crate::boot::{ExecEnd, HostProbe, Machine, Watch};
+use super::{AgentStream, Seat, topology};
+use crate::boot::{Dialogue, ExecEnd, HostProbe, Machine, Watch};
 use crate::clock::Stopwatch;
 use crate::collect::{BootResult, TrialNoise};
 use crate::event::{BootPhase, RunEvent};
@@ -39,13 +39,15 @@ pub struct BootEnd {
     pub console: String,
 }
 
-/// Boots `machine`, carries out `plan` in it and switches it off. Blocks; the guest is gone
-/// afterwards whatever happened.
+/// Boots `machine`, carries out `plan` in it and switches it off. `seat`: its place among guests that
+/// run together, left at the latest when the trials are over. Blocks; the guest is gone afterwards
+/// whatever happened.
 pub fn run_boot(
     machine: &mut dyn Machine,
     plan: &GuestPlan,
     wanted: &Topology,
     workloads: &[String],
+    seat: Option<Seat>,
     label: &BootLabel,
     watch: &Watch,
 ) -> BootEnd {
@@ -64,7 +66,7 @@ pub fn run_boot(
     let outcome = machine.boot().and_then(|()| {
         ready = Some(stopwatch.elapsed());
         tell(BootPhase::Ready { after: stopwatch.elapsed() });
-        carry_out(machine, plan, wanted, &mut |event| {
+        carry_out(machine, plan, wanted, seat, &mut |event| {
             if matches!(event, Event::Sample(_)) {
                 first_sample.get_or_insert_with(|| stopwatch.elapsed());
             }
@@ -99,19 +101,14 @@ fn carry_out(
     machine: &mut dyn Machine,
     plan: &GuestPlan,
     wanted: &Topology,
+    seat: Option<Seat>,
     on_event: &mut dyn FnMut(&Event),
 ) -> Result<BootResult, Failure> {
-    let mut stream = AgentStream::new(plan);
-    let mut noise = TrialsNoise::new(machine.probe());
-    let end = machine.exec(&format!("{AGENT_PATH} run {PLAN_PATH}"), &mut |line| {
-        let event = stream.line(line)?;
-        if let Event::Facts(facts) = &event {
-            topology::check(wanted, facts)?;
-        }
-        noise.event(&event);
-        on_event(&event);
-        Ok(())
-    })?;
+    let stream = AgentStream::new(plan);
+    let noise = TrialsNoise::new(machine.probe());
+    let mut trials = Trials { stream, noise, plan, wanted, seat, waiting: None, on_event };
+    let end = machine.exec(&format!("{AGENT_PATH} run {PLAN_PATH}"), &mut trials)?;
+    let Trials { stream, noise, .. } = trials;
     let ended_badly = match end {
         ExecEnd::Status(0) => None,
         ExecEnd::Status(status) => Some(format!("the agent ended with exit status {status}")),
@@ -122,6 +119,55 @@ fn carry_out(
         (Ok(_), Some(how)) => Err(Failure::new(FailureClass::WorkloadFailed, how)),
         (Err(failure), Some(how)) => Err(failure.detail(how)),
         (Err(failure), None) => Err(failure),
+    }
+}
+
+/// Listens to the agent, and tells it to go on where guests run together.
+struct Trials<'a> {
+    stream: AgentStream,
+    noise: TrialsNoise,
+    plan: &'a GuestPlan,
+    wanted: &'a Topology,
+    seat: Option<Seat>,
+    /// The trial whose kept iterations wait.
+    waiting: Option<u32>,
+    on_event: &'a mut dyn FnMut(&Event),
+}
+
+impl Trials<'_> {
+    fn place(&self, id: u32) -> Option<usize> {
+        self.plan.trials.iter().position(|trial| trial.id == id)
+    }
+}
+
+impl Dialogue for Trials<'_> {
+    fn line(&mut self, line: &str) -> Result<(), Failure> {
+        let event = self.stream.line(line)?;
+        match &event {
+            Event::Facts(facts) => topology::check(self.wanted, facts)?,
+            Event::Waiting { trial, window_ns } => {
+                self.waiting = Some(*trial);
+                if let (Some(seat), Some(place)) = (&self.seat, self.place(*trial)) {
+                    seat.waits(place, *window_ns);
+                }
+            }
+            Event::TrialEnd { trial, .. } => {
+                if let (Some(seat), Some(place)) = (&self.seat, self.place(*trial)) {
+                    seat.passed(place);
+                }
+            }
+            _ => {}
+        }
+        self.noise.event(&event);
+        (self.on_event)(&event);
+        Ok(())
+    }
+
+    fn say(&mut self) -> Option<String> {
+        let go = self.seat.as_ref()?.go(self.waiting?)?;
+        self.waiting = None;
+        self.noise.begin();
+        serde_json::to_string(&go).ok().map(|line| line + "\n")
     }
 }
 
@@ -137,9 +183,13 @@ impl TrialsNoise {
         Self { probe, before: HostReading::default(), found: Vec::new() }
     }
 
+    fn begin(&mut self) {
+        self.before = (self.probe)();
+    }
+
     fn event(&mut self, event: &Event) {
         match event {
-            Event::TrialBegin { .. } => self.before = (self.probe)(),
+            Event::TrialBegin { .. } => self.begin(),
             Event::TrialEnd { trial, .. } => {
                 let host = self.before.until(&(self.probe)());
                 self.found.push(TrialNoise { trial: *trial, host });

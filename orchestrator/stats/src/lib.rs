@@ -45,7 +45,7 @@ pub use judge::{Rule, Series, judge, judge_each};
 pub use looks::{ALPHA, Look, Looks, QUICK_PAIRS};
 pub use margin::Margin;
 pub use mixture::Mixture;
-pub use pair::{MEDIAN_NEEDS, Pair, Summary, boot_summary};
+pub use pair::{MEDIAN_NEEDS, Pair, PairSpread, Summary, boot_summary, pair_spread};
 pub use random::Random;
 pub use shift::Shift;
 pub use signed_rank::SignedRank;

@@ -34,6 +34,34 @@ pub(crate) fn order_shift(pairs: &[Pair]) -> Result<Option<Shift>, StatsError> {
     Shift::new(&side_first, &base_first).map(Some)
 }
 
+/// What it brings that boots are compared in pairs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PairSpread {
+    /// Standard deviation of the differences within pairs, on the log scale.
+    pub paired: f64,
+    /// Of the same halves if they were paired at random: the root of the sum of both sides' variances,
+    /// the mean over all permutations. The check of Bulej et al., Duet benchmarking, ICPE 2020.
+    pub shuffled: f64,
+}
+
+/// The fewest pairs whose spread says something.
+const SPREAD_NEEDS: usize = 4;
+
+/// The spread of pairs and of their shuffled halves; none of fewer than four.
+pub fn pair_spread(pairs: &[Pair]) -> Option<PairSpread> {
+    if pairs.len() < SPREAD_NEEDS {
+        return None;
+    }
+    let variance = |of: fn(&Pair) -> f64| -> f64 {
+        let mean = pairs.iter().map(of).sum::<f64>() / pairs.len() as f64;
+        let squares: f64 = pairs.iter().map(|pair| (of(pair) - mean).powi(2)).sum();
+        squares / (pairs.len() - 1) as f64
+    };
+    let (base, side) = (variance(|pair| pair.base), variance(|pair| pair.side));
+    let paired = variance(Pair::difference).sqrt();
+    Some(PairSpread { paired, shuffled: (base + side).sqrt() })
+}
+
 /// How the iterations of a boot become one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Summary {
@@ -79,6 +107,18 @@ mod tests {
         assert_eq!(of(&[], 0), Err(StatsError::TooFew { needed: 1, found: 0 }));
         assert_eq!(of(&[1.0, 0.0], 2), Err(StatsError::NotPositive(0.0)));
         assert_eq!(of(&[1.0, f64::NAN], 2), Err(StatsError::NotFinite));
+    }
+
+    #[test]
+    fn pairs_that_drift_together_spread_less_than_shuffled_ones() {
+        let pair = |base: f64, side: f64| Pair { base, side, base_first: true };
+        let together: Vec<Pair> = (0..8).map(|j| pair(f64::from(j), f64::from(j) + 0.5)).collect();
+        let spread = pair_spread(&together).unwrap();
+        assert!(spread.paired < 1e-12 && (spread.shuffled - 12.0_f64.sqrt()).abs() < 1e-12);
+        let apart = [pair(0.0, 1.0), pair(1.0, 0.0), pair(0.0, 0.0), pair(1.0, 1.0)];
+        let spread = pair_spread(&apart).unwrap();
+        assert!((spread.paired - spread.shuffled).abs() < 1e-12, "pairing brings nothing");
+        assert_eq!(pair_spread(&apart[..3]), None);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! `cargo xtask bench`: how kduel itself does, beside others.
 
 mod kduel;
+mod pairing;
 mod summary;
 mod virtme;
 
 use anyhow::Result;
 
+pub use self::pairing::pairing;
 use self::summary::Summary;
 use crate::build::{self, Profile};
 use crate::setup::{self, Purpose};

@@ -119,6 +119,7 @@ fn opened(
         pairs: base.valid.len().min(side.valid.len()),
         dropped: lost(base).max(lost(side)),
         all_pairs: None,
+        timed: None,
         verdict: Verdict::Invalid,
         reason: String::new(),
         exact: None,

@@ -253,9 +253,8 @@ impl Part<'_> {
             .map(|run| self.asked[run].run.plan.experiments[each.places[run].0].clone())
             .collect();
         // Numbers of one run that are marked mark those that they are compared with.
-        let mut placements = all.iter().filter_map(|one| one.placement.as_ref());
-        if let Some(marked) = placements.find(|placement| placement.overcommitted) {
-            merged.placement = Some(marked.clone());
+        if let Some(marked) = all.iter().find(|one| one.is_overcommitted()) {
+            merged.placements = marked.placements.clone();
         }
         let places = places(&all);
         let longest = places.iter().map(BTreeMap::len).max().unwrap_or(0);

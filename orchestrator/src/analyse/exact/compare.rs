@@ -102,6 +102,7 @@ impl Asked<'_> {
             pairs: a.seeds.len().min(b.seeds.len()),
             dropped: 0,
             all_pairs: None,
+            timed: None,
             verdict: Verdict::Invalid,
             reason: String::new(),
             exact: Some(Box::new(self.finding(&a, &b, cpu))),

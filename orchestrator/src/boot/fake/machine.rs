@@ -2,12 +2,12 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kduel_protocol::GuestPlan;
+use kduel_protocol::{Event, GuestPlan};
 
 use super::script::{BootScript, Script};
 use super::transcript::Writer;
 use crate::boot::lines::OutputLines;
-use crate::boot::{ExecEnd, GuestSpec, HostProbe, Machine, Watch};
+use crate::boot::{Dialogue, ExecEnd, GuestSpec, HostProbe, Machine, Watch};
 use crate::clock::Deadline;
 use crate::event::RunEvent;
 use crate::fault::{Failure, FailureClass};
@@ -47,6 +47,14 @@ impl FakeMachine {
         }
     }
 
+    /// A script knows no windows: being told is all there is to it.
+    fn wait_for_go(&self, dialogue: &mut dyn Dialogue) -> Result<(), Failure> {
+        while dialogue.say().is_none() {
+            self.pause(1)?;
+        }
+        Ok(())
+    }
+
     fn print(&mut self, lines: &[String]) {
         for line in lines {
             self.console.push_str(line);
@@ -72,6 +80,11 @@ impl FakeMachine {
     }
 }
 
+/// Whether an agent that said this waits to be told when to go on.
+fn is_waiting(line: &[u8]) -> bool {
+    matches!(serde_json::from_slice(line), Ok(Event::Waiting { .. }))
+}
+
 impl Machine for FakeMachine {
     fn boot(&mut self) -> Result<(), Failure> {
         let BootScript { console, ready_after_ms, boot_failure, .. } = self.boot.clone();
@@ -88,11 +101,7 @@ impl Machine for FakeMachine {
         self.ready()
     }
 
-    fn exec(
-        &mut self,
-        _command: &str,
-        on_line: &mut dyn FnMut(&str) -> Result<(), Failure>,
-    ) -> Result<ExecEnd, Failure> {
+    fn exec(&mut self, _command: &str, dialogue: &mut dyn Dialogue) -> Result<ExecEnd, Failure> {
         self.ready()?;
         let boot = self.boot.clone();
         self.print(&boot.console_running);
@@ -109,10 +118,13 @@ impl Machine for FakeMachine {
         for (given, line) in output.iter().enumerate() {
             cut_off(given)?;
             self.pause(boot.line_after_ms)?;
-            lines.feed(line, on_line)?;
+            lines.feed(line, &mut |line| dialogue.line(line))?;
+            if is_waiting(line) {
+                self.wait_for_go(dialogue)?;
+            }
         }
         cut_off(usize::MAX)?;
-        lines.end(on_line)?;
+        lines.end(&mut |line| dialogue.line(line))?;
         if boot.hang {
             self.pause(u64::MAX)?;
         }
@@ -160,8 +172,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use kduel_protocol::{
-        CommandSpec, Event, Knobs, Monitor, PROTOCOL, Settle, Topology, Transcript, Transport,
-        TrialSpec,
+        CommandSpec, Knobs, Monitor, PROTOCOL, Settle, Topology, Transcript, Transport, TrialSpec,
     };
 
     use super::*;
@@ -187,6 +198,7 @@ mod tests {
             protocol: PROTOCOL,
             nonce: "abc".into(),
             knobs: Knobs { sysctl: [("a.b".into(), "1".into())].into(), ..Knobs::default() },
+            together: false,
             transport: Transport::Ssh,
             settle: Settle::first_quiet_second(1),
             deadline_s: None,
@@ -236,7 +248,7 @@ mod tests {
     /// All lines of the agent's run, and how it ended.
     fn run(machine: &mut FakeMachine) -> (Vec<String>, Result<ExecEnd, Failure>) {
         let lines = Mutex::new(Vec::new());
-        let end = machine.exec("agent", &mut |line| {
+        let end = machine.exec("agent", &mut |line: &str| {
             lines.lock().unwrap().push(line.to_owned());
             Ok(())
         });

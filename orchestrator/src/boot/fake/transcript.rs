@@ -97,6 +97,10 @@ impl Writer<'_> {
         events.push(Event::TrialBegin { trial: id });
         let problem = self.boot.problems.iter().find(|problem| problem.workload == trial.workload);
         if problem.is_none() {
+            if self.plan.together {
+                let window_ns = trial.min_interval_ns;
+                events.push(Event::Waiting { trial: id, window_ns });
+            }
             for iteration in 0..trial.iterations {
                 let done = trial.warmup + iteration + 1;
                 events.push(Event::Progress { trial: id, done, of });

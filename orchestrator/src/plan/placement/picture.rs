@@ -5,20 +5,29 @@ use crate::text::count;
 /// Cores in one line.
 const CORES_A_LINE: usize = 12;
 
-/// The host's nodes and cores with what runs where, in lines for a terminal.
-pub fn picture(host: &HostTopology, placement: &Placement) -> Vec<String> {
-    let mut lines = vec![headline(placement)];
+/// The host's nodes and cores with what runs where, in lines for a terminal. Several guests are there
+/// at once; the vCPUs of the first are `a0`, `a1`, …, those of the second `b0`, ….
+pub fn picture(host: &HostTopology, guests: &[Placement]) -> Vec<String> {
+    let mut lines: Vec<String> = match guests {
+        [one] => vec![headline(one)],
+        several => several
+            .iter()
+            .zip('a'..)
+            .map(|(one, name)| format!("{name}: {}", headline(one)))
+            .collect(),
+    };
     let place = |cpu: &HostCpu| (cpu.node, cpu.package, cpu.class);
     let mut places: Vec<_> = host.cpus.iter().map(place).collect();
     places.sort_unstable();
     places.dedup();
     for there in places {
         let cpus: Vec<&HostCpu> = host.cpus.iter().filter(|cpu| place(cpu) == there).collect();
-        lines.push(title(host, placement, there));
-        lines.extend(rows(&cpus, placement));
+        lines.push(title(host, guests, there));
+        lines.extend(rows(&cpus, guests));
     }
-    lines.push(legend().to_owned());
-    lines.extend(placement.notes.iter().chain(&host.limits).cloned());
+    lines.push(legend(guests).to_owned());
+    let notes = guests.first().map(|first| &first.notes).into_iter().flatten();
+    lines.extend(notes.chain(&host.limits).cloned());
     lines
 }
 
@@ -32,7 +41,7 @@ fn headline(placement: &Placement) -> String {
 
 fn title(
     host: &HostTopology,
-    placement: &Placement,
+    guests: &[Placement],
     (node, package, class): (Option<u32>, u32, u32),
 ) -> String {
     let mut title = match node {
@@ -47,21 +56,25 @@ fn title(
     {
         title += &format!(", {mib} MiB");
     }
-    let bound = placement.memory.iter().enumerate();
-    let bound: Vec<String> = bound
+    // Guests that are there at once have their memory on the same nodes.
+    let memory = guests.first().map_or(&[][..], |first| &first.memory);
+    let whose = if guests.len() > 1 { "the guests'" } else { "the guest's" };
+    let bound: Vec<String> = memory
+        .iter()
+        .enumerate()
         .filter(|(_, bound)| bound.is_some() && **bound == node)
         .map(|(guest, _)| guest.to_string())
         .collect();
-    match (bound.as_slice(), placement.memory.len()) {
+    match (bound.as_slice(), memory.len()) {
         ([], _) => title,
-        (_, 1) => title + ": the guest's memory",
+        (_, 1) => title + &format!(": {whose} memory"),
         ([one], _) => title + &format!(": memory of guest node {one}"),
         (several, _) => title + &format!(": memory of guest nodes {}", several.join(", ")),
     }
 }
 
 /// Numbers of cores, and below each what is on its CPUs.
-fn rows(cpus: &[&HostCpu], placement: &Placement) -> Vec<String> {
+fn rows(cpus: &[&HostCpu], guests: &[Placement]) -> Vec<String> {
     let mut cores: Vec<u32> = cpus.iter().map(|cpu| cpu.core).collect();
     cores.sort_unstable();
     cores.dedup();
@@ -69,7 +82,7 @@ fn rows(cpus: &[&HostCpu], placement: &Placement) -> Vec<String> {
         .into_iter()
         .map(|core| {
             let siblings = cpus.iter().filter(|cpu| cpu.core == core);
-            let on: Vec<String> = siblings.map(|cpu| occupant(cpu, placement)).collect();
+            let on: Vec<String> = siblings.map(|cpu| occupant(cpu, guests)).collect();
             (core.to_string(), on.join("/"))
         })
         .collect();
@@ -89,24 +102,39 @@ fn rows(cpus: &[&HostCpu], placement: &Placement) -> Vec<String> {
         .collect()
 }
 
-fn occupant(cpu: &HostCpu, placement: &Placement) -> String {
-    let mut vcpus = placement.vcpus.iter().enumerate();
-    let emulator = placement.emulator.contains(cpu.id);
-    let vcpu = match vcpus.find(|(_, on)| on.contains(cpu.id)) {
-        Some((_, on)) if on.len() > 1 => Some("*".to_owned()),
-        Some((vcpu, _)) => Some(vcpu.to_string()),
-        None => None,
+fn occupant(cpu: &HostCpu, guests: &[Placement]) -> String {
+    let vcpu = |guest: &Placement| {
+        let mut vcpus = guest.vcpus.iter().enumerate();
+        let (vcpu, on) = vcpus.find(|(_, on)| on.contains(cpu.id))?;
+        Some(if on.len() > 1 { "*".to_owned() } else { vcpu.to_string() })
     };
-    match (vcpu, emulator) {
-        (Some(vcpu), true) => format!("{vcpu}+q"),
-        (Some(vcpu), false) => vcpu,
-        (None, true) => "q".to_owned(),
-        (None, false) if !cpu.usable => "x".to_owned(),
-        (None, false) if placement.held.contains(cpu.id) => "-".to_owned(),
-        (None, false) => ".".to_owned(),
+    let named = |(guest, name): (&Placement, char)| {
+        let vcpu = vcpu(guest)?;
+        Some(if guests.len() > 1 { format!("{name}{vcpu}") } else { vcpu })
+    };
+    let mut on: Vec<String> = guests.iter().zip('a'..).filter_map(named).collect();
+    if guests.iter().any(|guest| guest.emulator.contains(cpu.id)) {
+        on.push("q".to_owned());
     }
+    if !on.is_empty() {
+        return on.join("+");
+    }
+    let held = guests.iter().any(|guest| guest.held.contains(cpu.id));
+    if !cpu.usable {
+        "x"
+    } else if held {
+        "-"
+    } else {
+        "."
+    }
+    .to_owned()
 }
 
-fn legend() -> &'static str {
-    "0, 1: a vCPU  *: any vCPU  q: rest of QEMU  -: kept idle  .: free  x: not to be used"
+fn legend(guests: &[Placement]) -> &'static str {
+    match guests {
+        [_] => {
+            "0, 1: a vCPU  *: any vCPU  q: rest of QEMU  -: kept idle  .: free  x: not to be used"
+        }
+        _ => "a0: vCPU 0 of guest a  q: rest of QEMU  -: kept idle  .: free  x: not to be used",
+    }
 }

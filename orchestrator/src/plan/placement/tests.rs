@@ -33,7 +33,7 @@ fn the_default_guest_fits_a_host_of_two_cpus_and_a_wider_one_does_not() {
     assert_eq!(shared.vcpus[7].to_string(), "0-1");
     let two = place(&host, &guest("1s2c"), 1, true).unwrap().remove(0);
     assert_eq!(shown(&two), "0 1 | 0-1");
-    insta::assert_snapshot!(picture(&host, &two).join("\n"), @r"
+    insta::assert_snapshot!(picture(&host, &[two]).join("\n"), @r"
         2 vCPUs on CPUs 0-1, the rest of QEMU on CPUs 0-1, overcommitted
         package 0
           core  0    1
@@ -124,7 +124,7 @@ fn kinds_of_cores_are_never_mixed() {
     assert_eq!(shown(&slow), "8 9 10 11 12 13 | 0-1");
     assert_eq!(slow.notes, ["vCPUs run on the slower kind of cores"]);
     assert!(place(&laptop, &guest("1s9c"), 1, false).is_err());
-    insta::assert_snapshot!(picture(&laptop, &one(&laptop, "1s2c")).join("\n"), @r"
+    insta::assert_snapshot!(picture(&laptop, &[one(&laptop, "1s2c")]).join("\n"), @r"
         2 vCPUs on CPUs 2,4, the rest of QEMU on CPUs 0-1
         node 0, package 0, fast cores, 16384 MiB
           core  0    2    4    6

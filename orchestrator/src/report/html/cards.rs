@@ -2,7 +2,7 @@
 
 use super::super::markup::{colour, safe};
 use super::super::number::{interval, margin, signed_percent};
-use super::super::{Report, exact, outcome, profile};
+use super::super::{Report, exact, outcome, profile, series};
 use super::Beside;
 use super::rank::{full_name, worst_first};
 use crate::analyse::{Comparison, Verdict};
@@ -94,7 +94,12 @@ fn range(comparison: &Comparison, alone: bool) -> String {
 fn why(comparison: &Comparison) -> String {
     match &comparison.exact {
         Some(found) if comparison.change.is_some() => exact::values(comparison, found),
-        _ => comparison.reason.clone(),
+        _ => [Some(comparison.reason.clone()), series::pairing(comparison)]
+            .into_iter()
+            .flatten()
+            .filter(|line| !line.is_empty())
+            .collect::<Vec<_>>()
+            .join("; "),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Every comparison on one axis: how much it changed, how sure that is, and how much would matter.
 
 use super::super::markup::{colour, safe};
-use super::super::number::{interval, margin, quantity, signed_percent, tick};
+use super::super::number::{interval, margin, percent, quantity, signed_percent, tick};
 use super::super::svg::{Anchor, Length, Scale, Svg};
 use super::super::{Report, exact, outcome};
 use super::Beside;
@@ -31,6 +31,7 @@ const BASE: Column = Column { name: "base", class: "w", cell: |r, c| value(r, c,
 const VALUE: Column = Column { name: "value", class: "w", cell: |r, c| value(r, c, c.value) };
 const MARGIN: Column = Column { name: "margin", class: "w", cell: |_, c| rounded(c.margin) };
 const PAIRS: Column = Column { name: "pairs", class: "w", cell: |_, c| pairs(c) };
+const STEAL: Column = Column { name: "steal", class: "w", cell: |_, c| steal(c) };
 const VERDICT: Column = Column { name: "verdict", class: "v", cell: verdict };
 
 /// Those that this report has something for.
@@ -38,6 +39,9 @@ fn columns(report: &Report<'_>) -> Vec<Column> {
     let has_interval = report.analysis.comparisons.iter().any(|c| c.low.is_some());
     match report.plan.measure {
         Measure::Instructions if !has_interval => vec![CHANGE, BASE, VALUE, MARGIN, VERDICT],
+        Measure::Time if report.analysis.comparisons.iter().any(|c| !steal(c).is_empty()) => {
+            vec![CHANGE, INTERVAL, BASE, VALUE, MARGIN, PAIRS, STEAL, VERDICT]
+        }
         _ => vec![CHANGE, INTERVAL, BASE, VALUE, MARGIN, PAIRS, VERDICT],
     }
 }
@@ -146,6 +150,12 @@ fn pairs(comparison: &Comparison) -> String {
     }
 }
 
+/// What the host took of the vCPUs' time: from the side that it took more from.
+fn steal(comparison: &Comparison) -> String {
+    let of_both = comparison.timed.iter().flat_map(|timed| [timed.steal_base, timed.steal]);
+    of_both.flatten().reduce(f64::max).map_or_else(String::new, percent)
+}
+
 fn verdict(report: &Report<'_>, comparison: &Comparison) -> String {
     match comparison.exact {
         Some(_) => exact::word_of(comparison, report.profiles),
@@ -207,7 +217,7 @@ impl Axis {
             changes.iter().copied().filter(|change| !self.is_beyond(*change)).collect()
         };
         let has_room = |changes: &Vec<f64>| {
-            changes.windows(2).all(|pair| self.at(pair[1]) - self.at(pair[0]) > 11.0)
+            changes.windows(2).all(|pair| self.at(pair[1]) - self.at(pair[0]) > 14.0)
         };
         LOG_TICKS.iter().map(within).find(has_room).unwrap_or_else(|| vec![0.0])
     }

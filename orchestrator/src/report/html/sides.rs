@@ -1,6 +1,7 @@
 //! Who was compared and where, side beside side.
 
 use super::super::markup::safe;
+use super::super::text::at_once;
 use super::super::{Report, exact, sides};
 use crate::analyse::{SideSummary, cmdline_words};
 use crate::boot::Accel;
@@ -25,10 +26,11 @@ fn one(report: &Report<'_>, experiment: &PlannedExperiment) -> String {
     let own = report.analysis.sides.iter().filter(|side| side.experiment == experiment.name);
     let own: Vec<&SideSummary> = own.collect();
     let mut html = format!(
-        "<h2>Sides of {} on {} ({})</h2>\n{}",
+        "<h2>Sides of {} on {} ({}){}</h2>\n{}",
         safe(&experiment.name),
         safe(&experiment.topology_name),
         shape::summary(&experiment.topology),
+        at_once(experiment),
         table(report.info, &own)
     );
     let failures: String = own.iter().map(|side| failures(side)).collect();

@@ -232,6 +232,7 @@ mod tests {
             transport: Transport::Sealed,
             settle: Settle::SEALED,
             deadline_s: None,
+            together: false,
             trials: vec![crate::collect::testing::trial(0, "fork-exit")],
             monitors: Vec::new(),
         }

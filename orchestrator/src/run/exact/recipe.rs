@@ -75,6 +75,7 @@ impl SealedRecipe<'_> {
             transport: Transport::Sealed,
             settle: Settle::SEALED,
             deadline_s: Some(deadlines.fold(OTHERWISE_S, u32::saturating_add)),
+            together: false,
             trials: trials.clone(),
             monitors: self.experiment.monitors.clone(),
         };
