@@ -202,6 +202,7 @@ mod tests {
             transport: Transport::Ssh,
             settle: Settle::first_quiet_second(1),
             deadline_s: None,
+            image: None,
             trials: vec![
                 trial(0, "fork-exit", None),
                 trial(1, "hackbench", None),
