@@ -18,6 +18,7 @@ Examples:
   kduel run -a debian:bookworm -b debian:bookworm --append-b mitigations=off -w syscall:call=getppid
   kduel run -a ./bzImage-old -b ./bzImage-new -w pipe-roundtrip:bytes=1+4096,hackbench:groups=1:mode=thread
   kduel run -a debian:bookworm -b debian:trixie --cpus 2 --memory 1G -- ./bench -n 1000
+  kduel run -a debian:bookworm -b debian:trixie --image debian -- stress-ng --fork 1 --fork-ops 1000
   kduel run -a host -b ~/src/linux --metric rate:MB/s:higher:'rate=([0-9.]+)' -- ./bench
 
 A SPEC is debian:SUITE[/FLAVOUR][=VERSION], deb:FILE, a path to a bzImage, a path to a built tree, or host.
@@ -62,6 +63,10 @@ pub struct RunArgs {
     /// Topology of every guest: 2s4c, 1s4c2t, 8n, numa-q-16.
     #[arg(long, value_name = "NAME", help_heading = "Without a document")]
     pub topology: Option<String>,
+
+    /// Image with programs for kernbench and commands: debian, kernbench, or a recipe of your own.
+    #[arg(long, value_name = "NAME|FILE.yaml", help_heading = "Without a document")]
+    pub image: Option<String>,
 
     /// Append to the kernel command line of every side.
     #[arg(long, value_name = "K=V", help_heading = "Without a document")]
@@ -203,7 +208,7 @@ pub struct RunArgs {
 }
 
 /// What decides a plan or its folder, and so means nothing to a run that has both.
-const PLAN_FLAGS: [&str; 39] = [
+const PLAN_FLAGS: [&str; 40] = [
     "experiments",
     "file",
     "base",
@@ -212,6 +217,7 @@ const PLAN_FLAGS: [&str; 39] = [
     "cpus",
     "memory",
     "topology",
+    "image",
     "append",
     "append_a",
     "append_b",

@@ -14,6 +14,7 @@ pub mod environment;
 mod exact;
 mod experiment;
 mod files;
+mod image;
 mod kernel_spec;
 mod kernels;
 mod load;

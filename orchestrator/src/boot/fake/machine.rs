@@ -219,6 +219,7 @@ mod tests {
             image: "x".into(),
             initramfs: "x".into(),
             overlay: Vec::new(),
+            disk: None,
             cmdline: "console=ttyS0".into(),
             topology: Topology { cores: 2, threads: 2, ..Topology::default() },
             cpu_flags: Vec::new(),
