@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::fs::MemfdFlags;
@@ -16,6 +17,9 @@ pub const ENVIRONMENT: [&str; 3] =
 
 /// The shell that set-up commands are for.
 pub const SHELL: &str = "/bin/sh";
+
+/// What starts it elsewhere.
+const BUSYBOX: &str = "/bin/busybox";
 
 /// How much of a program's last output is kept for a message, in bytes.
 const TAIL_BYTES: u16 = 2000;
@@ -55,10 +59,18 @@ impl Scratch {
 
 /// Runs a shell command to its end, `extra` (`NAME=value`) added to its environment; gives its
 /// status and the end of its output, both streams mixed. What it leaves running in the background
-/// goes on.
-pub fn shell(line: &str, extra: &[String]) -> io::Result<(ExitStatus, String)> {
+/// goes on. In the file system at `root`, if there is one.
+pub fn shell(
+    line: &str,
+    extra: &[String],
+    root: Option<&Path>,
+) -> io::Result<(ExitStatus, String)> {
     let output = Scratch::new()?;
-    let status = command(SHELL)
+    let mut shell = command(if root.is_some() { BUSYBOX } else { SHELL });
+    if let Some(root) = root {
+        shell.arg("chroot").arg(root).arg(SHELL);
+    }
+    let status = shell
         .envs(extra.iter().filter_map(|word| word.split_once('=')))
         .args(["-c", line])
         .stdout(output.writer()?)

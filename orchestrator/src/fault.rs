@@ -108,6 +108,8 @@ pub enum FailureClass {
     SidesSame,
     /// The kernel that was named cannot be had, or is nothing that can be booted here.
     KernelUnusable,
+    /// An image that was named cannot be had.
+    ImageUnusable,
     /// A file, a disk, a lock of the host.
     HostIo,
     /// The user stopped it.
@@ -148,7 +150,9 @@ impl FailureClass {
             | Self::OutputMalformed
             | Self::WorkloadFailed
             | Self::Unsupported => Fault::Workload,
-            Self::KnobNotTaken | Self::SidesSame | Self::KernelUnusable => Fault::Config,
+            Self::KnobNotTaken | Self::SidesSame | Self::KernelUnusable | Self::ImageUnusable => {
+                Fault::Config
+            }
             Self::Internal => Fault::Internal,
         }
     }
@@ -185,6 +189,7 @@ impl FailureClass {
             Self::TopologyMismatch => "guest sees another topology",
             Self::SidesSame => "sides are the same",
             Self::KernelUnusable => "kernel cannot be used",
+            Self::ImageUnusable => "image cannot be used",
             Self::HostIo => "host file operation failed",
             Self::Interrupted => "interrupted",
             Self::Internal => "internal error",

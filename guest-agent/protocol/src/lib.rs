@@ -22,8 +22,8 @@ pub use go::Go;
 pub use knobs::{KnobKind, KnobReading, Knobs};
 pub use mark::{MARK_LENGTH, MARK_MAGIC, MARK_OPCODE, Mark};
 pub use plan::{
-    CommandSpec, GuestPlan, MetricSource, MetricSpec, Monitor, Settle, Transport, TrialSpec,
-    window_number,
+    CommandSpec, GuestImage, GuestPlan, MetricSource, MetricSpec, Monitor, Settle, Transport,
+    TrialSpec, window_number,
 };
 pub use topology::{Cache, Group, SharedCache, Topology, TopologyNode, ranges};
 pub use transcript::{End, Transcript, TranscriptError};
@@ -31,7 +31,7 @@ pub use workload::{
     Better, Duet, EXACT_WARMUP, EXACT_WINDOW_MS, EXACT_WINDOWS, ExactMetric, MetricInfo,
     Parallelism, ParamInfo, ParamKind, WorkloadInfo, WorkloadParams,
 };
-pub use workloads::{COMMAND, WORKLOADS, workload};
+pub use workloads::{COMMAND, KERNBENCH, WORKLOADS, workload};
 
 /// Version of requests and events; a guest that speaks another one is refused.
 pub const PROTOCOL: u32 = 3;
@@ -44,6 +44,9 @@ pub const PLAN_PATH: &str = "/kduel/plan.json";
 
 /// Where the user's own files lie inside the guest, as they were named on the host.
 pub const FILES_DIR: &str = "/kduel/files";
+
+/// Where the root of the guest's image is mounted, if it has one.
+pub const IMAGE_ROOT: &str = "/kduel/image/root";
 
 /// The agent's own place inside the guest.
 pub const AGENT_PATH: &str = "/kduel/agent";

@@ -24,10 +24,23 @@ pub struct GuestPlan {
     /// their windows end by the clock.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub together: bool,
+    /// A file system with programs that the guest does not have itself.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub image: Option<GuestImage>,
     /// In this order.
     pub trials: Vec<TrialSpec>,
     /// What is read before and after each trial.
     pub monitors: Vec<Monitor>,
+}
+
+/// An erofs image that is mounted at [`crate::IMAGE_ROOT`] before the trials, below an overlay in memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct GuestImage {
+    /// Its SHA-256, lower-case hex.
+    pub sha256: String,
+    /// Its block device: `/dev/vda`.
+    pub device: String,
 }
 
 /// How events leave the guest.

@@ -7,6 +7,9 @@ use crate::{
 /// The name of the workload that runs the user's own benchmark.
 pub const COMMAND: &str = "command";
 
+/// The name of the workload that builds a kernel tree.
+pub const KERNBENCH: &str = "kernbench";
+
 /// Finds a workload by its name.
 pub fn workload(name: &str) -> Option<&'static WorkloadInfo> {
     WORKLOADS.iter().find(|info| info.name == name)
@@ -314,6 +317,53 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
         iterations: 3,
         warmup: 1,
         ..info("hackbench", "message", "groups of senders and receivers that pass messages")
+    },
+    WorkloadInfo {
+        params: &[
+            ParamInfo {
+                name: "size",
+                kind: ParamKind::Choice(&["tiny", "small", "large"]),
+                default: "tiny",
+                help: "what is built: 15 objects of lib/, all of a tinyconfig kernel, all of a defconfig kernel",
+            },
+            ParamInfo {
+                name: "jobs",
+                kind: ParamKind::Integer { min: 0, max: 4096 },
+                default: "0",
+                help: "make -j; 0: 16 times the CPUs, but no more than memory / 96 MiB",
+            },
+            ParamInfo {
+                name: "tree",
+                kind: ParamKind::Choice(&["image", "tmpfs"]),
+                default: "image",
+                help: "where the sources lie: on the image's disk, or copied into memory before (objects always go \
+                       to memory)",
+            },
+        ],
+        metrics: &[
+            TIME,
+            MetricInfo { name: "user-time", unit: "ns", better: Better::Lower, primary: false },
+            MetricInfo { name: "system-time", unit: "ns", better: Better::Lower, primary: false },
+            MetricInfo { name: "percent-cpu", unit: "%", better: Better::Higher, primary: false },
+            MetricInfo {
+                name: "context-switches",
+                unit: "count",
+                better: Better::Lower,
+                primary: false,
+            },
+        ],
+        parallel: Parallelism::Parallel,
+        duet: Duet::No,
+        source: "after kernbench: make -j of a kernel, elapsed, user and system time, percent CPU, context switches",
+        notes: "needs an image with compiler and tree: `image: kernbench`; the tree is configured and prepared when \
+                the image is built, objects are removed untimed before each build. Not kernbench's numbers: one load \
+                instead of half, optimal and maximal, a fixed tree and the image's compiler instead of the kernel \
+                at hand, no `sleeps`, and by default a small part of a kernel",
+        suites: &[],
+        iterations: 3,
+        warmup: 1,
+        min_interval_ms: 0,
+        ..info(KERNBENCH, "build", "make -j of a fixed kernel tree, in the image")
     },
     WorkloadInfo {
         params: &[

@@ -1,5 +1,6 @@
 //! The agent as PID 1: from the kernel's hands to a guest that can be reached.
 
+mod image;
 mod kallsyms;
 mod modules;
 mod mounts;
@@ -61,6 +62,9 @@ fn boot() -> Result<(), String> {
     }
     if has_word(KALLSYMS_WORD) {
         return kallsyms::send();
+    }
+    if let Some(image) = plan.as_ref().and_then(|plan| plan.image.as_ref()) {
+        image::mount_image(image)?;
     }
     match &plan {
         Some(plan) if plan.transport == Transport::Sealed => {

@@ -96,7 +96,7 @@ impl Setting {
     }
 
     fn setup(line: &str) -> Self {
-        let (found, took) = match process::shell(line, &[]) {
+        let (found, took) = match process::shell(line, &[], None) {
             Ok((status, output)) => {
                 let last = process::last_line(&output);
                 (format!("{status}: {last}").trim_end_matches(": ").to_owned(), status.success())

@@ -10,6 +10,8 @@ mod fork;
 mod futex_wake;
 mod hackbench;
 mod huge_pages;
+mod image;
+mod kernbench;
 mod measure;
 mod memory;
 mod page_fault;
@@ -19,7 +21,7 @@ mod sleep;
 mod syscall;
 mod window;
 
-use kduel_protocol::{Better, COMMAND, TrialProblem, TrialSpec};
+use kduel_protocol::{Better, COMMAND, KERNBENCH, TrialProblem, TrialSpec};
 
 pub use measure::{Gate, Send, measure};
 use window::Window;
@@ -130,6 +132,7 @@ fn build(trial: &TrialSpec) -> Result<Box<dyn Workload>, TrialProblem> {
         "sleep" => Box::new(sleep::Sleep(params.integer("interval")?)),
         "futex-wake" => Box::new(futex_wake::FutexWake::new()?),
         "hackbench" => Box::new(hackbench::Hackbench::new(&params)?),
+        KERNBENCH => Box::new(kernbench::Kernbench::new(&params)?),
         COMMAND => {
             let spec = trial.command.as_ref();
             let spec = spec.ok_or_else(|| failed(COMMAND, "the plan names no command"))?;

@@ -59,6 +59,16 @@ pub fn memory_copy(name: &str, path: &Path) -> Result<OwnedFd, Failure> {
     held(name, |file| file.write_all(&content))
 }
 
+/// A file for reading, as it is: too large to copy, and under its digest in the cache.
+///
+/// # Errors
+///
+/// [`FailureClass::HostIo`].
+pub fn open_read_only(path: &Path) -> Result<OwnedFd, Failure> {
+    let file = File::open(path).map_err(|error| Failure::host_io("open", path, &error))?;
+    Ok(file.into())
+}
+
 /// Archives behind one another, each padded to four bytes as the kernel wants them, likewise.
 ///
 /// # Errors

@@ -26,7 +26,7 @@ pub use grants::{Grants, HugePages};
 pub use launch::die_with_parent;
 pub use qemu::QemuMachine;
 pub use sealed::{PluginFiles, SealedEnd, SealedSpec, Step, run_sealed};
-pub use spec::{Accel, Deadlines, ExecEnd, GuestSpec, Listener, SshIdentity, Watch};
+pub use spec::{Accel, Deadlines, ExecEnd, GuestSpec, ImageFile, Listener, SshIdentity, Watch};
 
 use crate::fault::Failure;
 use crate::host::noise::HostReading;

@@ -77,13 +77,19 @@ pub struct Descriptors {
     pub initramfs: RawFd,
     /// `/dev/kvm`, opened by us, so that QEMU's own user needs no right to it.
     pub kvm: Option<RawFd>,
+    /// The guest's disk.
+    pub disk: Option<RawFd>,
 }
+
+/// The name of the disk in the guest.
+pub const DISK: &str = "/dev/vda";
 
 impl Descriptors {
     /// For showing a command line that is not carried out.
-    pub fn nominal(accel: Accel) -> Self {
-        let kvm = (accel == Accel::Kvm).then_some(7);
-        Self { console: 3, control: 4, image: 5, initramfs: 6, kvm }
+    pub fn nominal(spec: &GuestSpec) -> Self {
+        let kvm = (spec.accel == Accel::Kvm).then_some(7);
+        let disk = spec.disk.as_ref().map(|_| 8);
+        Self { console: 3, control: 4, image: 5, initramfs: 6, kvm, disk }
     }
 }
 
@@ -148,6 +154,12 @@ pub fn command_line(
     add("mon", "chardev=control,mode=control");
     add("netdev", "user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:0-:22");
     add("device", "virtio-net-pci,netdev=net,romfile=");
+    if let Some(fd) = fds.disk {
+        add("add-fd", &format!("fd={fd},set=3"));
+        let file = "driver=file,node-name=disk,filename=/dev/fdset/3,read-only=on,locking=off";
+        add("blockdev", file);
+        add("device", "virtio-blk-pci,drive=disk");
+    }
     add("kernel", &format!("/proc/self/fd/{}", fds.image));
     add("initrd", &format!("/proc/self/fd/{}", fds.initramfs));
     add("append", &spec.cmdline);
@@ -222,6 +234,7 @@ mod tests {
             image: "/cache/bzImage".into(),
             initramfs: "/cache/initramfs".into(),
             overlay: Vec::new(),
+            disk: None,
             cmdline: default_cmdline(X86, accel, &["quiet".into()]),
             topology,
             cpu_flags: vec!["-erms".into()],
@@ -244,7 +257,7 @@ mod tests {
 
     /// One option per line.
     fn shown(spec: &GuestSpec) -> String {
-        let fds = Descriptors::nominal(spec.accel);
+        let fds = Descriptors::nominal(spec);
         let argv = command_line(spec, Path::new("/usr/bin/qemu-system-x86_64"), X86, &fds);
         argv.join(" ").replace(" -", "\n-")
     }
@@ -275,6 +288,21 @@ mod tests {
         -kernel /proc/self/fd/5
         -initrd /proc/self/fd/6
         -append console=ttyS0 rdinit=/init panic=-1 random.trust_cpu=on cryptomgr.notests tsc=reliable quiet
+        ");
+    }
+
+    #[test]
+    fn an_image_is_a_disk_that_cannot_be_written() {
+        let mut spec = spec(Accel::Tcg, plain(1, 1));
+        let path = "/cache/image".into();
+        spec.disk = Some(crate::boot::ImageFile { path, sha256: "ab".into(), bytes: 2 << 20 });
+        let shown = shown(&spec);
+        let disk: Vec<_> =
+            shown.lines().filter(|line| line.contains("disk") || line.contains("set=3")).collect();
+        insta::assert_snapshot!(disk.join("\n"), @r"
+        -add-fd fd=8,set=3
+        -blockdev driver=file,node-name=disk,filename=/dev/fdset/3,read-only=on,locking=off
+        -device virtio-blk-pci,drive=disk
         ");
     }
 

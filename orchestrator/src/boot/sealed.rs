@@ -11,12 +11,12 @@ use std::time::Duration;
 use kduel_protocol::Topology;
 
 use super::console::Console;
-use super::handles::{Growing, archives, memory_copy, output_file, read, rig};
+use super::handles::{Growing, archives, memory_copy, open_read_only, output_file, read, rig};
 use super::lines::{OnLine, OutputLines};
 use super::process::{Launch, Process};
 use super::sealed_args::{PluginDescriptors, SealedDescriptors, check_sealed, sealed_command_line};
 use super::vigil::{ended, with_console};
-use super::{Deadlines, Watch, topology_args};
+use super::{Deadlines, ImageFile, Watch, topology_args};
 use crate::clock::Stopwatch;
 use crate::event::RunEvent;
 use crate::fault::{Failure, FailureClass};
@@ -48,6 +48,8 @@ pub struct SealedSpec {
     pub initramfs: PathBuf,
     /// A cpio archive put behind the base: plan and the user's files.
     pub overlay: Vec<u8>,
+    /// A disk of it, if it has one.
+    pub disk: Option<ImageFile>,
     /// The whole kernel command line.
     pub cmdline: String,
     /// Processors and memory.
@@ -167,11 +169,13 @@ impl<'a> Guest<'a> {
         let image = memory_copy("kernel", &spec.image)?;
         let initramfs = archives("initramfs", &[&read(&spec.initramfs)?, &spec.overlay])?;
         let plugin = spec.plugin.as_ref().map(Plugin::open).transpose()?;
+        let disk = spec.disk.as_ref().map(|disk| open_read_only(&disk.path)).transpose()?;
         let descriptors = SealedDescriptors {
             console: console.as_raw_fd(),
             results: results.as_raw_fd(),
             image: image.as_raw_fd(),
             initramfs: initramfs.as_raw_fd(),
+            disk: disk.as_ref().map(AsRawFd::as_raw_fd),
             plugin: plugin.as_ref().map(Plugin::descriptors),
         };
         let argv = sealed_command_line(spec, &qemu.program, qemu.architecture, &descriptors);
@@ -185,6 +189,7 @@ impl<'a> Guest<'a> {
         };
         let (seen, told) = (growing(&console)?, growing(&results)?);
         let mut inherited: Vec<OwnedFd> = vec![console.into(), results.into(), image, initramfs];
+        inherited.extend(disk);
         let counts = match plugin {
             Some(plugin) => Some(plugin.hand_over(&mut inherited)?),
             None => None,
@@ -444,6 +449,7 @@ pub(crate) mod testing {
             image: "/dev/null".into(),
             initramfs: "/dev/null".into(),
             overlay: Vec::new(),
+            disk: None,
             cmdline: "console=ttyS0 nokaslr".into(),
             topology: Topology::default(),
             cpu: "Opteron_G3-v1".into(),

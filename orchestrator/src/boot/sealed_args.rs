@@ -19,6 +19,8 @@ pub struct SealedDescriptors {
     pub image: RawFd,
     /// Base initramfs and overlay, one behind the other.
     pub initramfs: RawFd,
+    /// The guest's disk, which is memory to it.
+    pub disk: Option<RawFd>,
     /// What the plugin reads and writes, if there is one.
     pub plugin: Option<PluginDescriptors>,
 }
@@ -46,9 +48,16 @@ impl SealedDescriptors {
             symbols: plugin.symbols.as_ref().map(|_| 9),
             chains: plugin.chains,
         });
-        Self { console: 3, results: 4, image: 5, initramfs: 6, plugin }
+        let disk = spec.disk.as_ref().map(|_| 10);
+        Self { console: 3, results: 4, image: 5, initramfs: 6, disk, plugin }
     }
 }
+
+/// The name of the disk in the guest.
+pub const SEALED_DISK: &str = "/dev/pmem0";
+
+/// QEMU's name of the memory that a sealed guest's disk is.
+const DISK_MEMORY: &str = "memory-backend-file,id=disk,";
 
 /// The kernel command line of a sealed guest: what kduel needs, then a side's own `words`, which win.
 ///
@@ -99,14 +108,26 @@ pub fn sealed_command_line(
     add("display", "none");
     add("sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
     let topology = spec.described();
-    add("machine", &format!("{}{}", architecture.exact_machine, topology_args::machine(&topology)));
+    let machine = topology_args::machine(&topology);
+    let nvdimm = if spec.disk.is_some() { ",nvdimm=on" } else { "" };
+    add("machine", &format!("{}{machine}{nvdimm}", architecture.exact_machine));
     add("accel", &format!("tcg,thread=single,tb-size={}", spec.translation_mib));
     add("icount", &format!("shift={},sleep=off", spec.shift));
     add("seed", &spec.seed.to_string());
     add("rtc", "base=2026-01-01T00:00:00,clock=vm");
     add("cpu", &spec.cpu_argument());
-    for (name, value) in topology_args::options(&topology) {
+    for (name, mut value) in topology_args::options(&topology) {
+        if let (Some(disk), "m") = (&spec.disk, name) {
+            // Room for the disk beside the memory.
+            let most = topology.memory_mib + disk.bytes.div_ceil(1 << 20);
+            value += &format!(",slots=1,maxmem={most}M");
+        }
         add(name, &value);
+    }
+    if let (Some(disk), Some(fd)) = (&spec.disk, fds.disk) {
+        let (bytes, path) = (disk.bytes, file(fd));
+        add("object", &format!("{DISK_MEMORY}size={bytes},mem-path={path},share=off,readonly=on"));
+        add("device", "nvdimm,id=nvdimm,memdev=disk,unarmed=on");
     }
     for (id, fd) in [("console", fds.console), ("results", fds.results)] {
         add("chardev", &format!("file,id={id},path={}", file(fd)));
@@ -158,7 +179,11 @@ pub fn check_sealed(argv: &[String]) -> Result<(), Failure> {
         let name = word.strip_prefix('-').unwrap_or_default();
         let value = words.next_if(|value| !value.starts_with('-') || name == "append");
         let is_sealed = match (name, value.unwrap_or_default()) {
-            ("object", value) => value.starts_with("memory-backend-ram,"),
+            ("object", value) => {
+                value.starts_with("memory-backend-ram,")
+                    || value.starts_with(DISK_MEMORY) && value.ends_with(",share=off,readonly=on")
+            }
+            ("device", value) => value.starts_with("nvdimm,"),
             ("chardev", value) => value.starts_with("file,"),
             ("serial", value) => value.starts_with("chardev:"),
             ("plugin", value) => value.starts_with("/proc/self/fd/"),

@@ -24,6 +24,8 @@ pub struct GuestSpec {
     pub initramfs: PathBuf,
     /// A cpio archive of this boot alone, put behind the base: keys, plan, the user's files.
     pub overlay: Vec<u8>,
+    /// A disk of it, if it has one.
+    pub disk: Option<ImageFile>,
     /// The whole kernel command line.
     pub cmdline: String,
     /// Processors and memory.
@@ -42,6 +44,18 @@ pub struct GuestSpec {
     pub deadlines: Deadlines,
     /// Where its threads and memory are bound to; anywhere if absent.
     pub placement: Option<Placement>,
+}
+
+/// A read-only file system that a guest mounts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ImageFile {
+    /// On the host.
+    pub path: PathBuf,
+    /// Lower-case hex.
+    pub sha256: String,
+    /// Its size, a multiple of 2 MiB.
+    pub bytes: u64,
 }
 
 /// The keys of one boot. Both pairs are made on the host and handed to the guest in its overlay.

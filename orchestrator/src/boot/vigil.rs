@@ -9,7 +9,9 @@ use kduel_protocol::{GAVE_UP_MARKER, READY_MARKER};
 use serde_json::Value;
 
 use super::console::Console;
-use super::handles::{archives, console_pipe, forwarded_port, memory_copy, open_kvm, read, rig};
+use super::handles::{
+    archives, console_pipe, forwarded_port, memory_copy, open_kvm, open_read_only, read, rig,
+};
 use super::pin::pin;
 use super::process::{Launch, Process};
 use super::qemu_args::{Descriptors, command_line};
@@ -63,12 +65,14 @@ impl Vigil {
         let image = memory_copy("kernel", &spec.image)?;
         let initramfs = archives("initramfs", &[&read(&spec.initramfs)?, &spec.overlay])?;
         let kvm = if spec.accel == Accel::Kvm { Some(open_kvm()?) } else { None };
+        let disk = spec.disk.as_ref().map(|disk| open_read_only(&disk.path)).transpose()?;
         let descriptors = Descriptors {
             console: console_theirs.as_raw_fd(),
             control: control_theirs.as_raw_fd(),
             image: image.as_raw_fd(),
             initramfs: initramfs.as_raw_fd(),
             kvm: kvm.as_ref().map(AsRawFd::as_raw_fd),
+            disk: disk.as_ref().map(AsRawFd::as_raw_fd),
         };
         let argv = command_line(spec, &qemu.program, qemu.architecture, &descriptors);
         watch.tell(RunEvent::CommandLine { boot: spec.boot.clone(), argv: argv.clone() });
@@ -81,7 +85,7 @@ impl Vigil {
         .map_err(|error| rig(&format!("failed to start a thread: {error}")))?;
         let mut inherited: Vec<OwnedFd> =
             vec![console_theirs, control_theirs.into(), image, initramfs];
-        inherited.extend(kvm);
+        inherited.extend(kvm.into_iter().chain(disk));
         let launch = Launch {
             program: qemu.program.clone(),
             args: argv[1..].to_vec(),
@@ -453,6 +457,7 @@ mod tests {
             image: "/dev/null".into(),
             initramfs: "/dev/null".into(),
             overlay: Vec::new(),
+            disk: None,
             cmdline: String::new(),
             topology: Topology { memory_mib: 64, ..Topology::default() },
             cpu_flags: Vec::new(),

@@ -21,6 +21,7 @@ Examples:
   kduel run -w micro                            in a kernel's git tree: what it adds to its upstream
   kduel run -a v6.12 -b . -w fork-exit          its working tree as it is, against a tag
   kduel run -b source:linux-source-6.1@bookworm+fix.mbx -w fork-exit --config-item-b CONFIG_PSI=n
+  kduel run -a debian:bookworm -b debian:trixie --image debian -- stress-ng --fork 1 --fork-ops 1000
   kduel run -a host -b ~/src/linux --metric rate:MB/s:higher:'rate=([0-9.]+)' -- ./bench
 
 A SPEC is debian:SUITE[/FLAVOUR][=VERSION], deb:FILE, a path to a bzImage, a path to a built tree, or host.
@@ -68,6 +69,10 @@ pub struct RunArgs {
     /// Topology of every guest: 2s4c, 1s4c2t, 8n, numa-q-16.
     #[arg(long, value_name = "NAME", help_heading = "Without a document")]
     pub topology: Option<String>,
+
+    /// Image with programs for kernbench and commands: debian, kernbench, or a recipe of your own.
+    #[arg(long, value_name = "NAME|FILE.yaml", help_heading = "Without a document")]
+    pub image: Option<String>,
 
     /// Append to the kernel command line of every side.
     #[arg(long, value_name = "K=V", help_heading = "Without a document")]
@@ -229,7 +234,7 @@ pub struct RunArgs {
 }
 
 /// What decides a plan or its folder, and so means nothing to a run that has both.
-const PLAN_FLAGS: [&str; 43] = [
+const PLAN_FLAGS: [&str; 44] = [
     "experiments",
     "file",
     "base",
@@ -238,6 +243,7 @@ const PLAN_FLAGS: [&str; 43] = [
     "cpus",
     "memory",
     "topology",
+    "image",
     "append",
     "append_a",
     "append_b",

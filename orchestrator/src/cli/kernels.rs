@@ -242,7 +242,7 @@ fn print(out: &mut dyn Write, text: &str) -> Result<(), Failure> {
 }
 
 /// Columns two spaces apart, the last one ragged. Names in packages are somebody else's words.
-fn table<const N: usize>(rows: &[[String; N]]) -> String {
+pub(super) fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let rows: Vec<[String; N]> =
         rows.iter().map(|row| row.each_ref().map(|cell| text::escape(cell))).collect();
     let width =

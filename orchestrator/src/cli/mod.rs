@@ -10,6 +10,7 @@ mod compare;
 mod doctor;
 mod error;
 mod export;
+mod images;
 mod import;
 mod kernels;
 mod logging;
@@ -81,6 +82,8 @@ enum Command {
     Tune(tune::TuneArgs),
     /// List, fetch, lock and show kernels.
     Kernels(kernels::KernelsArgs),
+    /// List, build, check and remove images: programs that guests do not have themselves.
+    Images(images::ImagesArgs),
     /// List the workloads, or explain one.
     #[command(after_help = workloads::EXAMPLES)]
     Workloads(workloads::WorkloadsArgs),
@@ -170,6 +173,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError>
         Command::Doctor(args) => doctor::run(&args, environment),
         Command::Tune(args) => tune::run(&args, environment),
         Command::Kernels(args) => manage_kernels(&args, environment),
+        Command::Images(args) => images::run(&args, environment),
         Command::Workloads(args) => {
             report::emit(&workloads::render(&args).map_err(CliError::Unknown)?)?;
             Ok(exit_code::DONE)

@@ -74,9 +74,12 @@ fn boot_and_log_in(
     watcher: &Arc<Watcher>,
 ) -> Result<(), CliError> {
     let qemu = Qemu::find(args.qemu.as_deref(), &environment.path)?;
+    let mut plan = plan.clone();
+    prepare::pin_images(&mut plan, None, environment, watcher)?;
     let experiment = Arc::new(plan.experiments[experiment].clone());
     let planned = &experiment.sides[side];
-    let provisioner = prepare::provisioner(environment, watcher)?;
+    let provisioner =
+        prepare::provisioner(environment, watcher)?.with_modules(prepare::modules_for(&plan));
     let kernel = provisioner.kernel(&planned.kernel_name, &planned.kernel, None)?;
     let accel = accelerator::choose_accel(args.accel, &qemu, Some(&kernel), environment, watcher)?;
     let architecture = qemu.architecture;

@@ -21,6 +21,7 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
         topology_name: "1s1c".into(),
         trials: vec![trial(0, "fork-exit")],
         files: Vec::new(),
+        image: None,
         monitors: Vec::new(),
         settle_s: 0,
         patience: crate::plan::Patience::default(),

@@ -64,6 +64,7 @@ pub fn stray_flags(args: &RunArgs) -> Vec<&'static str> {
         ("--cpus", args.cpus.is_some()),
         ("--memory", args.memory.is_some()),
         ("--topology", args.topology.is_some()),
+        ("--image", args.image.is_some()),
         ("--append", !args.append.is_empty()),
         ("--append-a", !args.append_a.is_empty()),
         ("--append-b", !args.append_b.is_empty()),
@@ -319,6 +320,11 @@ impl Flags<'_> {
             if let Some(value) = value {
                 terms.push(Entry::new(key, words.node(&format!("--{key}"), &value.to_string())));
             }
+        }
+        if let Some(image) = &args.image {
+            let is_path = image.contains('/') || image.ends_with(".yaml");
+            let word = if is_path { self.rebased(image) } else { image.clone() };
+            terms.push(Entry::new("image", words.node("--image", &word)));
         }
         if !args.cpu.is_empty() {
             let models: Vec<Node> = args.cpu.iter().map(|m| words.node("--cpu", m)).collect();

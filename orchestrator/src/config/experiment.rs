@@ -4,6 +4,7 @@ use super::check::Check;
 use super::claims;
 use super::diagnostic::Diagnostic;
 use super::exact;
+use super::image;
 use super::kernels::NamedKernel;
 use super::node::{Content, Entry, Node};
 use super::numa::parse_cpu_list;
@@ -13,7 +14,8 @@ use super::workloads::{self, WorkloadUse};
 use crate::boot::{Grants, HugePages};
 use crate::plan::topology::DEFAULT_TOPOLOGY;
 use crate::plan::{
-    Claim, MARGIN_HELP, MarginTerms, Measure, Pairing, PlannedSide, Statistic, parse_margin,
+    Claim, MARGIN_HELP, MarginTerms, Measure, Pairing, PlannedImage, PlannedSide, Statistic,
+    parse_margin,
 };
 
 /// One experiment, checked and with everything filled in.
@@ -64,6 +66,8 @@ pub struct Terms {
     pub pairing: Option<Pairing>,
     /// What guests get of the host for themselves.
     pub grants: Grants,
+    /// What guests mount besides.
+    pub image: Option<PlannedImage>,
     /// The change that matters.
     pub margin: MarginTerms,
     /// Sides may be the same.
@@ -87,6 +91,7 @@ impl Default for Terms {
             statistic: None,
             pairing: None,
             grants: Grants::default(),
+            image: None,
             margin: MarginTerms::default(),
             aa: false,
             exact: exact::Terms::default(),
@@ -160,6 +165,7 @@ pub const TERM_KEYS: &[&str] = &[
     "pairing",
     "cpu-pm",
     "huge-pages",
+    "image",
     "margin",
     "aa",
     "seeds",
@@ -234,6 +240,7 @@ fn body(
     };
     let topology = topology?;
     fits(check, &workloads, &topology);
+    image::fits(check, entry, &workloads, &terms, &topology);
     exact::can_say(check, &workloads, &terms);
     in_pages(check, entry, &terms, &topology);
     Some(Experiment {
@@ -326,6 +333,7 @@ fn term(check: &mut Check<'_>, entry: &Entry, terms: &mut Terms) {
             let kind = "size of huge pages";
             terms.grants.huge_pages = choice(check, entry, kind, HugePages::ALL, HugePages::name);
         }
+        "image" => terms.image = image::read(check, node),
         "margin" => terms.margin = margin(check, node),
         "aa" => terms.aa = check.flag(node, &what).unwrap_or_default(),
         key => exact::term(check, key, node, &mut terms.exact),

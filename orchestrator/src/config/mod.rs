@@ -17,6 +17,7 @@ pub mod environment;
 mod exact;
 mod experiment;
 mod files;
+mod image;
 mod kernel_spec;
 mod kernels;
 mod load;

@@ -225,6 +225,7 @@ fn tiny_guest(qemu: &Qemu, image: PathBuf, initramfs: PathBuf) -> GuestSpec {
         image,
         initramfs,
         overlay: Vec::new(),
+        disk: None,
         cmdline: default_cmdline(qemu.architecture, Accel::Kvm, &words),
         topology: Topology { memory_mib: 256, ..Topology::default() },
         cpu_flags: Vec::new(),

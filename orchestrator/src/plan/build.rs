@@ -39,6 +39,7 @@ fn experiment(from: &Experiment, seed: u64) -> PlannedExperiment {
         topology_name: from.topology_name.clone(),
         trials: matrix::trials(&from.workloads, &from.terms),
         files,
+        image: from.terms.image.clone(),
         monitors: from.monitors.clone(),
         settle_s: from.terms.settle_s,
         patience: Patience {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kduel_protocol::{COMMAND, TrialSpec, WorkloadParams};
+use kduel_protocol::{COMMAND, KERNBENCH, TrialSpec, WorkloadParams};
 
 use super::{Plan, PlannedExperiment};
 use crate::boot::Accel;
@@ -95,6 +95,7 @@ pub fn trial(trial: &TrialSpec, accel: Accel) -> Duration {
             let messages = number("groups").saturating_mul(pairs).saturating_mul(number("loops"));
             messages.saturating_mul(2_000 * slow)
         }
+        KERNBENCH => 1_000_000_000 * slow * kernbench_s(trial),
         COMMAND => number("repeat").saturating_mul(500_000_000),
         // Finding the length of the inner loop costs about as much as it saves.
         _ => trial.min_interval_ns + trial.min_interval_ns / 2,
@@ -103,9 +104,18 @@ pub fn trial(trial: &TrialSpec, accel: Accel) -> Duration {
     Duration::from_nanos(iteration_ns.saturating_mul(iterations))
 }
 
+/// CPU seconds that a build takes natively.
+fn kernbench_s(trial: &TrialSpec) -> u64 {
+    match trial.params.get("size").and_then(serde_json::Value::as_str) {
+        Some("large") => 1500,
+        Some("small") => 228,
+        _ => 6,
+    }
+}
+
 /// When the agent gives a trial up: far beyond what it should take on a slow host.
 pub fn trial_deadline_s(spec: &TrialSpec) -> u32 {
-    let least = if spec.workload == COMMAND { 900 } else { 120 };
+    let least = if spec.workload == COMMAND || spec.workload == KERNBENCH { 900 } else { 120 };
     let expected = trial(spec, Accel::Tcg).as_secs().saturating_mul(5);
     u32::try_from(expected.max(least)).unwrap_or(u32::MAX).min(24 * 3600)
 }

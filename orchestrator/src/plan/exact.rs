@@ -1,5 +1,5 @@
 use kduel_protocol::{
-    EXACT_WARMUP, EXACT_WINDOW_MS, EXACT_WINDOWS, ExactMetric, TrialSpec, workload,
+    EXACT_WARMUP, EXACT_WINDOW_MS, EXACT_WINDOWS, ExactMetric, KERNBENCH, TrialSpec, workload,
 };
 
 use super::{Block, ExactTerms, PlannedExperiment};
@@ -26,7 +26,7 @@ pub fn planned(mut from: PlannedExperiment, terms: &Terms, seed: u64) -> Planned
     }
     for trial in &mut from.trials {
         trial.warmup = terms.warmup.unwrap_or(EXACT_WARMUP);
-        trial.iterations = terms.iterations.unwrap_or(EXACT_WINDOWS);
+        trial.iterations = terms.iterations.unwrap_or_else(|| windows(trial));
         if trial.min_interval_ns > 0 {
             trial.min_interval_ns = u64::from(EXACT_WINDOW_MS) * 1_000_000;
         }
@@ -35,6 +35,11 @@ pub fn planned(mut from: PlannedExperiment, terms: &Terms, seed: u64) -> Planned
     from.exact = Some(ExactTerms { shift, sampled: seeds > 1, chains: terms.exact.chains });
     from.blocks = blocks(&cpus, seeds, seed, from.sides.len());
     from
+}
+
+/// A build is long, and the same from one to the next but for what the first leaves in caches.
+fn windows(trial: &TrialSpec) -> u32 {
+    if trial.workload == KERNBENCH { 1 } else { EXACT_WINDOWS }
 }
 
 /// CPU model by CPU model, seed by seed; seeds are shared by all sides and models.

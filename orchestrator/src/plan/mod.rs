@@ -25,9 +25,10 @@ pub use schedule::blocks;
 use kduel_protocol::{Knobs, Monitor, Topology, TrialSpec};
 use serde::{Deserialize, Serialize};
 
-use crate::boot::Grants;
+use crate::boot::{Grants, ImageFile};
 
 use crate::config::KernelSpec;
+use crate::provision::image::Recipe;
 
 /// Everything that was decided before the first boot. Stored as `plan.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -116,6 +117,9 @@ pub struct PlannedExperiment {
     pub trials: Vec<TrialSpec>,
     /// Files of the user's own that go into every guest: path on the host, path in the guest.
     pub files: Vec<UserFile>,
+    /// What the guests mount besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<PlannedImage>,
     /// What is read beside the samples.
     pub monitors: Vec<Monitor>,
     /// The longest wait for an idle guest, in seconds.
@@ -156,6 +160,11 @@ impl PlannedExperiment {
             Pairing::Duet => self.placements.get(slot),
             Pairing::Auto | Pairing::Interleave => self.placements.first(),
         }
+    }
+
+    /// The file that its guests have as a disk.
+    pub fn disk(&self) -> Option<&ImageFile> {
+        self.image.as_ref()?.file.as_ref()
     }
 
     /// Whether its guests share CPUs with one another or with the rest of QEMU.
@@ -201,6 +210,19 @@ pub struct PlannedSide {
     pub kernel: KernelSpec,
     /// What makes the side differ besides.
     pub knobs: Knobs,
+}
+
+/// A file system with programs that guests do not have themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PlannedImage {
+    /// What the user called it.
+    pub name: String,
+    /// What it is made of.
+    pub recipe: Recipe,
+    /// What was made of it when the run began; absent before that.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub file: Option<ImageFile>,
 }
 
 /// A file of the user's own that goes into every guest.

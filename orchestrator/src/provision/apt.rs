@@ -142,6 +142,17 @@ impl Apt {
         }
     }
 
+    /// The suite as a line of `sources.list`.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn line(&self) -> Result<String, Failure> {
+        let path = self.dir.join("sources.list");
+        let line = fs::read_to_string(&path);
+        line.map(|line| line.trim().to_owned())
+            .map_err(|error| Failure::host_io("read", &path, &error))
+    }
+
     fn stamp(&self) -> PathBuf {
         self.dir.join("updated")
     }
@@ -219,7 +230,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// apt's words without addresses: reports are shown to others.
-fn redact(line: &str) -> String {
+pub fn redact(line: &str) -> String {
     let words: Vec<&str> = line
         .split(' ')
         .map(|word| if word.contains("://") { "(the mirror)" } else { word })

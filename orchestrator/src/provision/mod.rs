@@ -17,6 +17,7 @@ mod deb;
 mod debian;
 mod debug_info;
 mod elf;
+pub mod image;
 mod initramfs;
 mod kconfig;
 pub mod keys;
@@ -36,7 +37,7 @@ pub use cache::{Cache, CacheLock, sha256_of, sha256_of_file};
 pub use debug_info::DebugInfo;
 pub use initramfs::GuestPrograms;
 pub use lock::{KernelsLock, LockedKernel, LockedPackage};
-pub use modules::ModuleTree;
+pub use modules::{ModuleTree, image_modules};
 pub use overlay::{GuestKeys, HOST_KEY_PATH, Overlay, pin_files};
 pub use unpacked::{About, Unpacked};
 
@@ -111,6 +112,8 @@ pub struct Provisioner {
     agent: PathBuf,
     tell: Arc<dyn Fn(String) + Send + Sync>,
     host_root: PathBuf,
+    /// Modules that guests need besides those that all need.
+    modules: &'static [&'static str],
 }
 
 impl Provisioner {
@@ -121,7 +124,19 @@ impl Provisioner {
         agent: PathBuf,
         tell: Arc<dyn Fn(String) + Send + Sync>,
     ) -> Self {
-        Self { cache: Cache::new(cache_dir), agent, tell, host_root: PathBuf::from("/") }
+        Self {
+            cache: Cache::new(cache_dir),
+            agent,
+            tell,
+            host_root: PathBuf::from("/"),
+            modules: &[],
+        }
+    }
+
+    /// For guests that need these modules, too.
+    #[must_use]
+    pub fn with_modules(self, modules: &'static [&'static str]) -> Self {
+        Self { modules, ..self }
     }
 
     /// The cache.
@@ -244,7 +259,9 @@ impl Provisioner {
         }
         let programs = GuestPrograms::find(self.agent.clone())?;
         let loaded = match &modules {
-            Some(tree) => tree.closure(modules::NEEDED, &source.release)?,
+            Some(tree) => {
+                tree.closure(&[modules::NEEDED, self.modules].concat(), &source.release)?
+            }
             None => Vec::new(),
         };
         let archive = initramfs::base(&programs, &source.release, &loaded)?;
@@ -286,6 +303,7 @@ mod tests {
             agent: PathBuf::from("agent"),
             tell: Arc::new(|_| {}),
             host_root: dir.join("no-host"),
+            modules: &[],
         }
     }
 

@@ -12,6 +12,14 @@ use crate::fault::{Failure, FailureClass};
 /// sockets, IPv4, pipes, tmpfs and cgroups are built into every kernel that can run Debian.
 pub const NEEDED: &[&str] = &["virtio_pci", "virtio_net"];
 
+/// What a guest with an image needs besides, on a virtio disk or, in exact runs, as memory.
+pub fn image_modules(exact: bool) -> &'static [&'static str] {
+    match exact {
+        false => &["virtio_blk", "erofs", "overlay"],
+        true => &["libnvdimm", "nfit", "nd_btt", "nd_pmem", "erofs", "overlay"],
+    }
+}
+
 /// A module ready to be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module {

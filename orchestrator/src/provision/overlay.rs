@@ -131,6 +131,7 @@ mod tests {
             settle: Settle::first_quiet_second(0),
             deadline_s: None,
             together: false,
+            image: None,
             trials: Vec::new(),
             monitors: Vec::new(),
         }

@@ -247,6 +247,7 @@ mod tests {
             transport: Transport::Ssh,
             settle: Settle::first_quiet_second(0),
             deadline_s: None,
+            image: None,
             trials: vec![TrialSpec {
                 id: 7,
                 workload: "fork-exit".into(),

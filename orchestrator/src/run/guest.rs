@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kduel_protocol::{GuestPlan, PROTOCOL, Settle, Transport};
+use kduel_protocol::{GuestImage, GuestPlan, PROTOCOL, Settle, Transport};
 use sha2::{Digest, Sha256};
 
 use super::exact;
-use crate::boot::qemu_args::{self, Architecture, Descriptors, default_cmdline};
+use crate::boot::qemu_args::{self, Architecture, DISK, Descriptors, default_cmdline};
 use crate::boot::{Accel, Deadlines, GuestSpec, SshIdentity};
 use crate::fault::Failure;
 use crate::host::Qemu;
@@ -72,6 +72,7 @@ impl GuestRecipe {
             settle: Settle::first_quiet_second(self.experiment.settle_s),
             deadline_s: None,
             together,
+            image: guest_image(&self.experiment, DISK),
             trials: self.experiment.trials.clone(),
             monitors: self.experiment.monitors.clone(),
         };
@@ -88,6 +89,7 @@ impl GuestRecipe {
             image: self.kernel.image.clone(),
             initramfs: self.kernel.initramfs.clone(),
             overlay,
+            disk: self.experiment.disk().cloned(),
             cmdline: self.cmdline(block.layout_seed),
             topology: self.experiment.topology.clone(),
             cpu_flags: side.knobs.cpu_flags.clone(),
@@ -143,6 +145,7 @@ pub fn nominal_command_line(
         image: PathBuf::new(),
         initramfs: PathBuf::new(),
         overlay: Vec::new(),
+        disk: experiment.disk().cloned(),
         cmdline: default_cmdline(qemu.architecture, accel, &side.knobs.cmdline),
         topology: experiment.topology.clone(),
         cpu_flags: side.knobs.cpu_flags.clone(),
@@ -153,7 +156,13 @@ pub fn nominal_command_line(
         deadlines: Deadlines::of(accel),
         placement: experiment.placement(0).cloned(),
     };
-    qemu_args::command_line(&spec, &qemu.program, qemu.architecture, &Descriptors::nominal(accel))
+    qemu_args::command_line(&spec, &qemu.program, qemu.architecture, &Descriptors::nominal(&spec))
+}
+
+/// What a guest is told of its image, which it has as the block device `device`.
+pub fn guest_image(experiment: &PlannedExperiment, device: &str) -> Option<GuestImage> {
+    let sha256 = experiment.disk()?.sha256.clone();
+    Some(GuestImage { sha256, device: device.to_owned() })
 }
 
 /// The nonce of one boot: unguessable for a kernel that did not read its plan, the same again when

@@ -39,6 +39,16 @@ pub struct Program {
     cpus: Option<CpuSet>,
     nice: Option<i32>,
     procs: Option<CString>,
+    place: Option<(PathBuf, PathBuf)>,
+}
+
+/// A file system of its own that a command runs in.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// Its root.
+    pub root: &'a Path,
+    /// The folder in it to start in.
+    pub folder: &'a Path,
 }
 
 /// What one execution gave.
@@ -72,7 +82,7 @@ impl Execution {
 
 impl Program {
     /// Looks the program up and lays its arguments out.
-    pub fn new(spec: &CommandSpec) -> Result<Self, TrialProblem> {
+    pub fn new(spec: &CommandSpec, place: Option<Place<'_>>) -> Result<Self, TrialProblem> {
         let name = spec.argv.first().ok_or_else(|| failed("the command", "argv is empty"))?.clone();
         let overridden = |word: &&str| {
             let name = word.split_once('=').map_or(*word, |(name, _)| name);
@@ -81,12 +91,13 @@ impl Program {
         let inherited = ENVIRONMENT.into_iter().filter(|word| !overridden(word));
         let environment: Vec<&str> = inherited.chain(spec.env.iter().map(String::as_str)).collect();
         let path = environment.iter().find_map(|word| word.strip_prefix("PATH=")).unwrap_or("");
-        let file = find_program(&name, path)?;
+        let file = find_program(&name, path, place.map(|place| place.root))?;
         let exec = Exec::new(&file, spec.argv.iter().map(String::as_str), environment)
             .map_err(|error| failed(&format!("preparing {name}"), error))?;
         let cpus = spec.cpus.as_deref().map(cpu_set).transpose()?;
         let procs = spec.cgroup.as_deref().map(procs_of).transpose()?;
-        Ok(Self { name, exec, cpus, nice: spec.nice, procs })
+        let place = place.map(|place| (place.root.to_owned(), place.folder.to_owned()));
+        Ok(Self { name, exec, cpus, nice: spec.nice, procs, place })
     }
 
     /// Runs it once; fork, its life and wait are in the window.
@@ -142,19 +153,30 @@ impl Program {
         if let Some(nice) = self.nice {
             rustix::process::setpriority_process(None, nice)?;
         }
+        if let Some((root, folder)) = &self.place {
+            rustix::process::chroot(root)?;
+            rustix::process::chdir(folder)?;
+        }
         Ok(())
     }
 }
 
-/// As a shell would: a name with a slash is a path, any other is looked for in `path`.
-fn find_program(name: &str, path: &str) -> Result<PathBuf, TrialProblem> {
+/// As a shell would: a name with a slash is a path, any other is looked for in `path`, below `root`.
+fn find_program(name: &str, path: &str, root: Option<&Path>) -> Result<PathBuf, TrialProblem> {
     if name.contains('/') {
         return Ok(name.into());
     }
     let mut candidates = path.split(':').map(|folder| Path::new(folder).join(name));
     candidates
-        .find(|file| file.is_file())
+        .find(|file| is_program(file, root))
         .ok_or_else(|| failed(name, format!("no such program in {path}")))
+}
+
+/// A link within another root may be absolute, and leads elsewhere from here.
+fn is_program(file: &Path, root: Option<&Path>) -> bool {
+    let Some(root) = root else { return file.is_file() };
+    let inside = root.join(file.strip_prefix("/").unwrap_or(file));
+    inside.symlink_metadata().is_ok_and(|meta| meta.is_file() || meta.is_symlink())
 }
 
 fn cpu_set(list: &str) -> Result<CpuSet, TrialProblem> {
@@ -244,9 +266,15 @@ mod tests {
 
     #[test]
     fn programs_are_looked_for_like_a_shell_does() {
-        assert_eq!(find_program("./x", "").unwrap(), Path::new("./x"));
-        assert!(find_program("sh", "/nowhere:/bin").unwrap().ends_with("sh"));
-        assert!(find_program("surely-not-there", "/bin").is_err());
+        assert_eq!(find_program("./x", "", None).unwrap(), Path::new("./x"));
+        assert!(find_program("sh", "/nowhere:/bin", None).unwrap().ends_with("sh"));
+        assert!(find_program("surely-not-there", "/bin", None).is_err());
+        let root = std::env::temp_dir().join(format!("kduel-root-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("opt")).unwrap();
+        std::os::unix::fs::symlink("/etc/alternatives/x", root.join("opt/x")).unwrap();
+        let found = find_program("x", "/bin:/opt", Some(&root));
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!(found.unwrap(), Path::new("/opt/x"));
     }
 
     #[test]

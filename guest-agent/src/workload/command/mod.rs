@@ -1,15 +1,16 @@
 //! `command`: the user's own benchmark, started and waited for.
 
-mod execute;
+pub(super) mod execute;
 mod metrics;
 
 use std::path::Path;
 
 use kduel_protocol::{Better, CommandSpec, FILES_DIR, TrialProblem};
 
+use super::image;
 use super::{Iteration, Value, Window, Workload, failed};
 use crate::process;
-use execute::{Execution, Program};
+use execute::{Execution, Place, Program};
 use metrics::Extractor;
 
 /// A program of the user's, executed `repeat` times per iteration.
@@ -25,13 +26,15 @@ impl Command {
     /// Prepares the program and runs its set-up.
     pub fn new(spec: &CommandSpec, repeat: u64) -> Result<Self, TrialProblem> {
         // What the user named relative to their own folder lies there.
-        if Path::new(FILES_DIR).is_dir() {
+        let files = Path::new(FILES_DIR);
+        let place = image::root().map(|root| Place { root, folder: files });
+        if place.is_none() && files.is_dir() {
             rustix::process::chdir(FILES_DIR)
                 .map_err(|error| failed(&format!("entering {FILES_DIR}"), error))?;
         }
         let extractors = spec.metrics.iter().map(Extractor::new).collect::<Result<_, _>>();
         let this = Self {
-            program: Program::new(spec)?,
+            program: Program::new(spec, place)?,
             extractors: extractors.map_err(|message| failed("the metrics", message))?,
             env: spec.env.clone(),
             teardown: spec.teardown.clone(),
@@ -75,7 +78,8 @@ impl Command {
 fn run_all(what: &str, lines: &[String], env: &[String]) -> Result<(), TrialProblem> {
     for line in lines {
         let doing = format!("{what} \"{line}\"");
-        let (status, output) = process::shell(line, env).map_err(|error| failed(&doing, error))?;
+        let (status, output) =
+            process::shell(line, env, image::root()).map_err(|error| failed(&doing, error))?;
         if !status.success() {
             return Err(failed(&doing, format!("{status}\n{output}").trim_end()));
         }

@@ -202,6 +202,7 @@ mod tests {
             transport: Transport::Ssh,
             settle: Settle::first_quiet_second(1),
             deadline_s: None,
+            image: None,
             trials: vec![
                 trial(0, "fork-exit", None),
                 trial(1, "hackbench", None),
@@ -218,6 +219,7 @@ mod tests {
             image: "x".into(),
             initramfs: "x".into(),
             overlay: Vec::new(),
+            disk: None,
             cmdline: "console=ttyS0".into(),
             topology: Topology { cores: 2, threads: 2, ..Topology::default() },
             cpu_flags: Vec::new(),

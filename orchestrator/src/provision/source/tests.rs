@@ -22,6 +22,7 @@ impl Bench {
             agent: PathBuf::from("agent"),
             tell: Arc::new(|_| {}),
             host_root: dir.path().join("no-host"),
+            modules: &[],
         };
         Self { dir, provisioner }
     }

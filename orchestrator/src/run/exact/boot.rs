@@ -233,6 +233,7 @@ mod tests {
             settle: Settle::SEALED,
             deadline_s: None,
             together: false,
+            image: None,
             trials: vec![crate::collect::testing::trial(0, "fork-exit")],
             monitors: Vec::new(),
         }

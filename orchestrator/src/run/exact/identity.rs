@@ -78,6 +78,9 @@ impl MachineDigests {
         let mut inputs = self.inputs.clone();
         inputs.insert("kernel".to_owned(), kernel.image_sha256.clone());
         inputs.insert("initramfs".to_owned(), kernel.initramfs_sha256.clone());
+        if let Some(disk) = &spec.disk {
+            inputs.insert("image".to_owned(), disk.sha256.clone());
+        }
         inputs.insert("plan and files".to_owned(), sha256_of(&spec.overlay));
         let symbols = spec.plugin.as_ref().and_then(|plugin| plugin.symbols.as_deref());
         if let Some(path) = symbols {
@@ -133,6 +136,7 @@ fn data_folders(qemu: &Qemu) -> Result<Vec<PathBuf>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::boot::ImageFile;
     use crate::boot::qemu_args::ARCHITECTURES;
     use crate::boot::sealed::testing::spec;
     use crate::host::Version;
@@ -151,6 +155,10 @@ mod tests {
         let found = machine.other_than([&inputs(&same), &inputs(&other)]);
         let names: Vec<&str> = found.iter().map(String::as_str).collect();
         assert_eq!(names, ["firmware qboot.rom", "firmware vgabios.bin", "qemu"]);
+    }
+
+    fn disk(sha256: &str) -> ImageFile {
+        ImageFile { path: "/any".into(), sha256: sha256.into(), bytes: 2 << 20 }
     }
 
     fn identity_of(change: impl Fn(&mut SealedSpec)) -> String {
@@ -183,6 +191,8 @@ mod tests {
             |spec| spec.seed = 2,
             |spec| spec.translation_mib = 256,
             |spec| spec.plugin = None,
+            |spec| spec.disk = Some(disk("ab")),
+            |spec| spec.disk = Some(disk("cd")),
         ];
         let mut seen = vec![same];
         for change in changes {

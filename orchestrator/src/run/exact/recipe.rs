@@ -7,13 +7,16 @@ use kduel_protocol::{GuestPlan, KALLSYMS_WORD, PROTOCOL, Settle, Topology, Trans
 
 use crate::boot::qemu_args::Architecture;
 use crate::boot::sealed::{MAX_OUTPUT_BYTES, TRANSLATION_MIB};
-use crate::boot::sealed_args::{SealedDescriptors, sealed_cmdline, sealed_command_line};
+use crate::boot::sealed_args::{
+    SEALED_DISK, SealedDescriptors, sealed_cmdline, sealed_command_line,
+};
 use crate::boot::{Accel, Deadlines, PluginFiles, SealedSpec};
 use crate::fault::{Failure, FailureClass};
 use crate::host::Qemu;
 use crate::id::BootId;
 use crate::plan::{Block, ExactTerms, Patience, PlannedExperiment, PlannedSide};
 use crate::provision::{Kernel, Overlay, sha256_of};
+use crate::run::guest::guest_image;
 
 /// What one boot of one side is made of.
 #[derive(Debug, Clone)]
@@ -76,6 +79,7 @@ impl SealedRecipe<'_> {
             settle: Settle::SEALED,
             deadline_s: Some(deadlines.fold(OTHERWISE_S, u32::saturating_add)),
             together: false,
+            image: guest_image(self.experiment, SEALED_DISK),
             trials: trials.clone(),
             monitors: self.experiment.monitors.clone(),
         };
@@ -96,6 +100,7 @@ impl SealedRecipe<'_> {
             image: self.kernel.image.clone(),
             initramfs: self.kernel.initramfs.clone(),
             overlay,
+            disk: self.experiment.disk().cloned(),
             cmdline: sealed_cmdline(self.architecture, seed, terms.sampled, words),
             topology: self.experiment.topology.clone(),
             cpu: cpu.to_owned(),
