@@ -149,7 +149,7 @@ fn run_trials<W: Write>(plan: &GuestPlan, lines: &mut Lines<W>) -> io::Result<()
     let root = Path::new("/");
     let steal_before = monitor::steal_ms(root);
     for spec in &plan.trials {
-        trial::run(spec, &plan.monitors, &mut |event| lines.send(event))?;
+        trial::run(spec, plan, &mut |event| lines.send(event))?;
     }
     // Nothing takes anything from a sealed guest, and its clock is its own.
     if plan.transport == Transport::Ssh {

@@ -4,13 +4,14 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::process::Child;
 
-use kduel_protocol::{Event, MAX_LINE_BYTES, Monitor, TrialProblem, TrialSpec};
+use kduel_protocol::{Event, GuestPlan, MAX_LINE_BYTES, Monitor, TrialProblem, TrialSpec};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
 use crate::child::Request;
 use crate::clock::{self, SECOND_NS};
+use crate::monitor::Beside;
 use crate::process::{self, Scratch};
 use crate::sys;
 
@@ -19,18 +20,19 @@ const PROGRESS_NS: u64 = 4 * SECOND_NS;
 
 type Send<'a> = &'a mut dyn FnMut(&Event) -> io::Result<()>;
 
-/// Runs a trial and passes on what its child sends. A trial that goes wrong is reported, not an
-/// error.
+/// Runs a trial of a plan and passes on what its child sends. A trial that goes wrong is reported, not
+/// an error.
 ///
 /// # Errors
 ///
 /// Nobody reads our events any more.
-pub fn run(trial: &TrialSpec, monitors: &[Monitor], send: Send<'_>) -> io::Result<()> {
+pub fn run(trial: &TrialSpec, plan: &GuestPlan, send: Send<'_>) -> io::Result<()> {
     send(&Event::TrialBegin { trial: trial.id })?;
     let before = children_of_this();
     let complaints = Scratch::new()?;
-    let mut child = start(trial, monitors, &complaints)?;
-    let outcome = Listener::new(trial).listen(&mut child, send);
+    let mut beside = Beside::new(&plan.monitors, plan.monitor_terms, trial.id);
+    let mut child = start(trial, &plan.monitors, &complaints)?;
+    let outcome = Listener::new(trial, &mut beside).listen(&mut child, send);
     // The deadline's and the reader's end as well as the ordinary one: nothing may be left running.
     end_group(&child);
     let ended = child_pid(&child).map(sys::wait);
@@ -47,6 +49,7 @@ pub fn run(trial: &TrialSpec, monitors: &[Monitor], send: Send<'_>) -> io::Resul
             Some(TrialProblem::Failed { message: message.trim_end().to_owned() })
         }
     };
+    beside.finish().iter().try_for_each(&mut *send)?;
     send(&Event::TrialEnd { trial: trial.id, problem })
 }
 
@@ -77,13 +80,14 @@ struct Listener<'a> {
     done: u32,
     deadline: u64,
     told: u64,
+    beside: &'a mut Beside,
 }
 
 impl<'a> Listener<'a> {
-    fn new(trial: &'a TrialSpec) -> Self {
+    fn new(trial: &'a TrialSpec, beside: &'a mut Beside) -> Self {
         let now = clock::now_ns();
         let deadline = now + u64::from(trial.deadline_s) * SECOND_NS;
-        Self { trial, buffer: Vec::new(), done: 0, deadline, told: now }
+        Self { trial, buffer: Vec::new(), done: 0, deadline, told: now, beside }
     }
 
     fn listen(mut self, child: &mut Child, send: Send<'_>) -> io::Result<Outcome> {
@@ -109,7 +113,10 @@ impl<'a> Listener<'a> {
                 self.told = now;
                 send(&self.progress())?;
             }
-            let pause = clock::timespec(self.deadline.min(self.told + PROGRESS_NS) - now);
+            self.beside.look(now);
+            let next = self.deadline.min(self.told + PROGRESS_NS);
+            let next = self.beside.due_ns().map_or(next, |due| due.min(next));
+            let pause = clock::timespec(next.saturating_sub(now));
             let mut ready = [PollFd::new(&output, PollFlags::IN)];
             match poll(&mut ready, Some(&pause)) {
                 Ok(0) | Err(Errno::INTR) => continue,
@@ -151,6 +158,7 @@ impl<'a> Listener<'a> {
             Ok(Event::TrialEnd { problem, .. }) => return Ok(Some(Outcome::Said(problem))),
             // Told when it is due, however often the child tells.
             Ok(Event::Progress { done, .. }) => self.done = done,
+            Ok(Event::Kept { begin, .. }) => self.beside.kept(begin),
             Ok(event) => send(&event)?,
             Err(error) => {
                 let what = format!("the workload's process sent a line that is no event: {error}");
@@ -227,7 +235,8 @@ mod tests {
     #[test]
     fn lines_are_cut_out_of_the_stream() {
         let spec = spec();
-        let mut listener = Listener::new(&spec);
+        let mut beside = Beside::new(&[], Default::default(), spec.id);
+        let mut listener = Listener::new(&spec, &mut beside);
         listener.buffer = b"a\nbc\nd".to_vec();
         assert_eq!(listener.next_line().unwrap(), b"a");
         assert_eq!(listener.next_line().unwrap(), b"bc");
@@ -238,7 +247,8 @@ mod tests {
     #[test]
     fn nonsense_ends_the_conversation_and_progress_is_kept_back() {
         let spec = spec();
-        let mut listener = Listener::new(&spec);
+        let mut beside = Beside::new(&[], Default::default(), spec.id);
+        let mut listener = Listener::new(&spec, &mut beside);
         let mut sent = 0;
         let mut send = |_: &Event| {
             sent += 1;

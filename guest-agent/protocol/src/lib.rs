@@ -9,6 +9,7 @@ mod event;
 mod facts;
 mod knobs;
 mod mark;
+mod monitor;
 mod plan;
 mod topology;
 mod transcript;
@@ -19,9 +20,9 @@ pub use event::{After, Event, Phase, Sample, TrialProblem, Unit};
 pub use facts::{AccessFacts, CacheFacts, CpuFacts, DomainFacts, Facts, NodeFacts};
 pub use knobs::{KnobKind, KnobReading, Knobs};
 pub use mark::{MARK_LENGTH, MARK_MAGIC, MARK_OPCODE, Mark};
+pub use monitor::{LogKind, Monitor, MonitorTerms};
 pub use plan::{
-    CommandSpec, GuestPlan, MetricSource, MetricSpec, Monitor, Settle, Transport, TrialSpec,
-    window_number,
+    CommandSpec, GuestPlan, MetricSource, MetricSpec, Settle, Transport, TrialSpec, window_number,
 };
 pub use topology::{Cache, Group, SharedCache, Topology, TopologyNode, ranges};
 pub use transcript::{End, Transcript, TranscriptError};

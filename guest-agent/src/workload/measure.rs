@@ -4,9 +4,9 @@ use std::io;
 
 use kduel_protocol::{Event, Monitor, Sample, TrialProblem, TrialSpec, window_number};
 
-use super::{Iteration, Window, Workload, build, failed};
+use super::{Iteration, Value, Window, Workload, build, failed};
 use crate::clock::{self, SECOND_NS};
-use crate::monitor;
+use crate::monitor::{Inside, PerIteration};
 
 /// Values per line of a distribution.
 const CHUNK: usize = 1000;
@@ -26,9 +26,10 @@ pub fn measure(
     monitors: &[Monitor],
     send: Send<'_>,
 ) -> Result<(), TrialProblem> {
+    let inside = Inside::open(monitors);
     let mut workload = build(trial)?;
     let mut kept = Vec::new();
-    let outcome = repeat(trial, monitors, workload.as_mut(), send, &mut kept);
+    let outcome = repeat(trial, &inside, workload.as_mut(), send, &mut kept);
     let finished = workload.finish();
     for event in &kept {
         send(event).map_err(|error| failed("sending a sample", error))?;
@@ -38,7 +39,7 @@ pub fn measure(
 
 fn repeat(
     trial: &TrialSpec,
-    monitors: &[Monitor],
+    inside: &Inside,
     workload: &mut dyn Workload,
     send: Send<'_>,
     kept: &mut Vec<Event>,
@@ -48,44 +49,87 @@ fn repeat(
         None => (scale(workload, trial.min_interval_ns)?, trial.min_interval_ns),
     };
     let of = trial.warmup.saturating_add(trial.iterations);
-    let mut told = clock::now_ns();
-    let mut tell = |done: u32| {
-        if clock::now_ns() - told < TELL_NS {
-            return Ok(());
-        }
-        told = clock::now_ns();
-        send(&Event::Progress { trial: trial.id, done, of })
-            .map_err(|error| failed("telling progress", error))
-    };
+    let mut teller = Teller { send, trial: trial.id, of, told_ns: clock::now_ns() };
     for done in 0..trial.warmup {
         let elapsed_ns = workload.iterate(ops, Window::UNMARKED)?.elapsed_ns;
         // With something to spare: a later one may be shorter, and must not be too short.
         if elapsed_ns < min_ns + min_ns / 32 {
             ops = grown(ops, elapsed_ns, min_ns);
         }
-        tell(done + 1)?;
+        teller.progress(done + 1)?;
     }
-    let watch =
-        monitor::Watch::begin(monitors).map_err(|error| failed("reading a monitor", error))?;
+    teller.kept(inside, true)?;
+    let watch = inside.begin();
     let mut results = Vec::new();
     let mut outcome = Ok(());
+    let mut each = inside.per_iteration();
     for iteration in 0..trial.iterations {
         let window = Window::numbered(window_number(trial.id, iteration));
-        match workload.iterate(ops, window) {
+        match one(workload, ops, window, &mut each) {
             Ok(result) => results.push(result),
             Err(problem) => {
                 outcome = Err(problem);
                 break;
             }
         }
-        tell(trial.warmup + iteration + 1)?;
+        teller.progress(trial.warmup + iteration + 1)?;
     }
-    let monitored = watch.end(trial.id).map_err(|error| failed("reading a monitor", error))?;
+    let done = ops.saturating_mul(results.len() as u64);
+    let monitored = watch.end(trial.id, done);
+    teller.kept(inside, false)?;
     for (iteration, result) in (0..).zip(results) {
         kept.extend(events(trial.id, iteration, result)?);
     }
     kept.extend(monitored);
     outcome
+}
+
+/// Tells the parent what it must know before the end.
+struct Teller<'a> {
+    send: Send<'a>,
+    trial: u32,
+    of: u32,
+    told_ns: u64,
+}
+
+impl Teller<'_> {
+    fn progress(&mut self, done: u32) -> Result<(), TrialProblem> {
+        if clock::now_ns() - self.told_ns < TELL_NS {
+            return Ok(());
+        }
+        self.told_ns = clock::now_ns();
+        (self.send)(&Event::Progress { trial: self.trial, done, of: self.of })
+            .map_err(|error| failed("telling progress", error))
+    }
+
+    /// The kept iterations begin, or have ended; told if somebody wants to know.
+    fn kept(&mut self, inside: &Inside, begin: bool) -> Result<(), TrialProblem> {
+        if !inside.is_sampled() {
+            return Ok(());
+        }
+        (self.send)(&Event::Kept { trial: self.trial, begin })
+            .map_err(|error| failed("telling what begins or ends", error))
+    }
+}
+
+/// One kept iteration, with what the hardware counted in it.
+fn one(
+    workload: &mut dyn Workload,
+    ops: u64,
+    window: Window,
+    each: &mut PerIteration<'_>,
+) -> Result<Iteration, TrialProblem> {
+    each.begin();
+    let mut result = workload.iterate(ops, window)?;
+    let counted = each.end().into_iter().map(|(metric, value, better)| Value {
+        metric: metric.to_owned(),
+        unit: "count".to_owned(),
+        better,
+        value: value / ops as f64,
+        ops,
+    });
+    result.values.extend(counted);
+    Ok(result)
 }
 
 /// Finds how many operations take at least `min_ns`, from intervals of an eighth of that: two in a

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use kduel_protocol::Monitor;
+
 use crate::boot::HugePages;
 use crate::collect::RunRef;
 use crate::plan::{MARGIN_HELP, Statistic, parse_margin};
@@ -139,6 +141,11 @@ pub struct RunArgs {
     #[arg(long, value_enum, value_name = "SIZE")]
     pub huge_pages: Option<HugePagesArg>,
 
+    /// What to watch beside every workload: vmstat, interrupts, schedstat, psi, rusage, perf-stat,
+    /// profile, dmesg.
+    #[arg(long = "monitor", value_name = "MONITOR,…", value_delimiter = ',', value_parser = monitor)]
+    pub monitors: Vec<Monitor>,
+
     /// Six pairs and one look with Student's t.
     #[arg(long)]
     pub quick: bool,
@@ -198,7 +205,7 @@ pub struct RunArgs {
 }
 
 /// What decides a plan or its folder, and so means nothing to a run that has both.
-const PLAN_FLAGS: [&str; 38] = [
+const PLAN_FLAGS: [&str; 39] = [
     "experiments",
     "file",
     "base",
@@ -226,6 +233,7 @@ const PLAN_FLAGS: [&str; 38] = [
     "chains",
     "cpu_pm",
     "huge_pages",
+    "monitors",
     "quick",
     "stat",
     "anytime",
@@ -293,6 +301,11 @@ fn seconds(text: &str) -> Result<u32, String> {
 }
 
 /// A margin, as it was written.
+fn monitor(text: &str) -> Result<Monitor, String> {
+    let names = || Monitor::ALL.map(Monitor::name).join(", ");
+    Monitor::named(text).ok_or_else(|| format!("no such monitor; there are {}", names()))
+}
+
 fn margin(text: &str) -> Result<String, String> {
     match parse_margin(text) {
         Ok(_) => Ok(text.to_owned()),

@@ -22,6 +22,7 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
         trials: vec![trial(0, "fork-exit")],
         files: Vec::new(),
         monitors: Vec::new(),
+        monitor_terms: Default::default(),
         settle_s: 0,
         patience: crate::plan::Patience::default(),
         grants: crate::boot::Grants::default(),

@@ -1,10 +1,11 @@
-use kduel_protocol::{Monitor, Topology};
+use kduel_protocol::{Monitor, MonitorTerms, Topology};
 
 use super::check::Check;
 use super::claims;
 use super::diagnostic::Diagnostic;
 use super::exact;
 use super::kernels::NamedKernel;
+use super::monitors;
 use super::node::{Content, Entry, Node};
 use super::numa::parse_cpu_list;
 use super::sides;
@@ -29,6 +30,8 @@ pub struct Experiment {
     pub workloads: Vec<WorkloadUse>,
     /// What is read beside the samples.
     pub monitors: Vec<Monitor>,
+    /// How often they look.
+    pub monitor_terms: MonitorTerms,
     /// What a report says of the sides.
     pub claims: Vec<Claim>,
     /// How the experiment is carried out.
@@ -120,6 +123,8 @@ pub struct Overrides {
     pub margin: MarginTerms,
     /// `--aa`.
     pub aa: bool,
+    /// `--monitor`.
+    pub monitors: Vec<Monitor>,
     /// `--seeds`, `--cpu`, `--shift`, `--chains`.
     pub exact: exact::Terms,
 }
@@ -219,7 +224,7 @@ fn body(
             Vec::new()
         }
     };
-    let monitors = monitors(check, &entry.value);
+    let (monitors, monitor_terms) = monitors::read(check, &entry.value, &flags.monitors);
     let claims = match entry.value.get("claims") {
         Some(node) => claims::read(check, node, &sides, &workloads),
         None => Vec::new(),
@@ -235,6 +240,7 @@ fn body(
         topology_name: topology_name.to_owned(),
         workloads,
         monitors,
+        monitor_terms,
         claims,
         terms,
     })
@@ -357,19 +363,4 @@ fn margin(check: &mut Check<'_>, node: &Node) -> MarginTerms {
         }
     }
     terms
-}
-
-/// Reads `monitors:`.
-pub fn monitors(check: &mut Check<'_>, node: &Node) -> Vec<Monitor> {
-    let mut found = Vec::new();
-    let Some(node) = node.get("monitors") else { return found };
-    for item in check.list(node, "`monitors`").unwrap_or_default() {
-        match item.text() {
-            Some("vmstat") if found.is_empty() => found.push(Monitor::Vmstat),
-            Some("vmstat") => check.complain(item.spot, "monitor `vmstat` is listed twice"),
-            Some(other) => check.unknown(item.spot, "monitor", other, &["vmstat"]),
-            None => check.complain(item.spot, "a monitor must be a word"),
-        }
-    }
-    found
 }

@@ -18,6 +18,7 @@ mod kernel_spec;
 mod kernels;
 mod load;
 mod matrix;
+mod monitors;
 mod node;
 mod numa;
 mod resolve;

@@ -38,6 +38,7 @@ fn experiment(from: &Experiment, seed: u64) -> PlannedExperiment {
         trials: matrix::trials(&from.workloads, &from.terms),
         files,
         monitors: from.monitors.clone(),
+        monitor_terms: from.monitor_terms,
         settle_s: from.terms.settle_s,
         patience: Patience {
             boot_s: from.terms.boot_deadline_s,

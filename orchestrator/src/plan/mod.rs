@@ -20,7 +20,7 @@ pub use matrix::{series_label, shown};
 pub use placement::{NoRoom, Placement, place};
 pub use schedule::blocks;
 
-use kduel_protocol::{Knobs, Monitor, Topology, TrialSpec};
+use kduel_protocol::{Knobs, Monitor, MonitorTerms, Topology, TrialSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::boot::Grants;
@@ -116,6 +116,9 @@ pub struct PlannedExperiment {
     pub files: Vec<UserFile>,
     /// What is read beside the samples.
     pub monitors: Vec<Monitor>,
+    /// How often they look.
+    #[serde(default, skip_serializing_if = "MonitorTerms::is_default")]
+    pub monitor_terms: MonitorTerms,
     /// The longest wait for an idle guest, in seconds.
     pub settle_s: u32,
     /// What the user allows a guest instead of the accelerator's deadlines.

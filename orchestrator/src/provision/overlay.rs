@@ -132,6 +132,7 @@ mod tests {
             deadline_s: None,
             trials: Vec::new(),
             monitors: Vec::new(),
+            monitor_terms: Default::default(),
         }
     }
 

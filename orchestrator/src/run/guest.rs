@@ -70,6 +70,7 @@ impl GuestRecipe {
             deadline_s: None,
             trials: self.experiment.trials.clone(),
             monitors: self.experiment.monitors.clone(),
+            monitor_terms: self.experiment.monitor_terms,
         };
         let (ssh, host_key) = keys::generate()?;
         let overlay = Overlay {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::collect::Monitored;
 use crate::report::{changelog, csv, junit, ktap, mail, regzbot};
+use kduel_protocol::Monitor;
 
 /// All of them, by name, within their bounds.
 fn formats(info: &RunInfo, plan: &Plan, records: &[BootRecord]) -> [(&'static str, String); 5] {
@@ -178,7 +179,14 @@ fn a_mail_has_the_monitors_counters_per_second() {
         let more = record.block as f64;
         let deltas = [("pgfault", faults + more), ("ctxt", 40.0), ("odd \u{1b}[2J#regzbot", 0.0)];
         let deltas = deltas.map(|(name, delta)| (name.to_owned(), delta)).into();
-        let monitored = Monitored { trial: 0, deltas, elapsed_ns: 2_000_000_000 };
+        let monitored = Monitored {
+            trial: 0,
+            deltas,
+            elapsed_ns: 2_000_000_000,
+            monitor: Some(Monitor::Vmstat),
+            ops: 1000,
+            absent: Default::default(),
+        };
         result_mut(record).monitored.push(monitored);
     }
     let [_, (_, mail), ..] = formats(&info(), &plan, &records);

@@ -234,6 +234,7 @@ mod tests {
             deadline_s: None,
             trials: vec![crate::collect::testing::trial(0, "fork-exit")],
             monitors: Vec::new(),
+            monitor_terms: Default::default(),
         }
     }
 

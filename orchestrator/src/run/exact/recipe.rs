@@ -77,6 +77,7 @@ impl SealedRecipe<'_> {
             deadline_s: Some(deadlines.fold(OTHERWISE_S, u32::saturating_add)),
             trials: trials.clone(),
             monitors: self.experiment.monitors.clone(),
+            monitor_terms: self.experiment.monitor_terms,
         };
         let json = serde_json::to_vec(&plan).map_err(|error| {
             Failure::new(FailureClass::Internal, format!("the guest's plan: {error}"))
