@@ -82,6 +82,8 @@ enum Bench {
     Method,
     /// How long a mailbox of 10 MB takes `kduel import`
     Import,
+    /// What each monitor costs in exact runs, in instructions per operation
+    Monitors,
 }
 
 fn main() -> ExitCode {
@@ -107,5 +109,6 @@ fn run(task: Task) -> Result<()> {
         Task::Bench { what: Bench::Analysis, samples, .. } => bench::analysis(samples),
         Task::Bench { what: Bench::Method, campaigns, .. } => bench::method(campaigns),
         Task::Bench { what: Bench::Import, .. } => bench::import(),
+        Task::Bench { what: Bench::Monitors, .. } => bench::monitors(),
     }
 }

@@ -1,6 +1,7 @@
 //! The workloads, and the loop that measures any of them.
 
 mod cgroup_exec;
+mod chat;
 mod clone_join;
 mod command;
 mod context_switch;
@@ -114,6 +115,7 @@ fn build(trial: &TrialSpec) -> Result<Box<dyn Workload>, TrialProblem> {
         "sleep" => Box::new(sleep::Sleep(params.integer("interval")?)),
         "futex-wake" => Box::new(futex_wake::FutexWake::new()?),
         "hackbench" => Box::new(hackbench::Hackbench::new(&params)?),
+        "chat" => Box::new(chat::Chat::new(&params)?),
         COMMAND => {
             let spec = trial.command.as_ref();
             let spec = spec.ok_or_else(|| failed(COMMAND, "the plan names no command"))?;

@@ -14,11 +14,9 @@ const ROWS: usize = 24;
 /// What the numbers of a table are.
 pub(super) fn words(table: &MonitorTable) -> String {
     let per = match table.kind {
-        MonitorKind::Steady => {
-            "means of the steady part: the rows behind the first third of the kept iterations"
-        }
-        MonitorKind::PerSecond => "per second of the guest's time, over the kept iterations",
-        MonitorKind::PerOperation => "per operation, over the kept iterations",
+        MonitorKind::Steady => "means of the steady part (rows after the first third)",
+        MonitorKind::PerSecond => "per second over the kept iterations",
+        MonitorKind::PerOperation => "per operation over the kept iterations",
     };
     format!("{} beside {}, {per}", table.monitor.name(), table.workload)
 }
