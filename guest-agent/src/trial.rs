@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::child::Request;
 use crate::clock::{self, SECOND_NS};
+use crate::monitor::Beside;
 use crate::process::{self, Scratch};
 use crate::sys;
 
@@ -29,8 +30,9 @@ pub fn run(trial: &TrialSpec, plan: &GuestPlan, send: Send<'_>) -> io::Result<()
     send(&Event::TrialBegin { trial: trial.id })?;
     let before = children_of_this();
     let complaints = Scratch::new()?;
+    let mut beside = Beside::new(&plan.monitors, plan.monitor_terms, trial.id);
     let mut child = start(trial, plan, &complaints)?;
-    let outcome = Listener::new(trial, child.stdin.take()).listen(&mut child, send);
+    let outcome = Listener::new(trial, child.stdin.take(), &mut beside).listen(&mut child, send);
     // The deadline's and the reader's end as well as the ordinary one: nothing may be left running.
     end_group(&child);
     let ended = child_pid(&child).map(sys::wait);
@@ -47,6 +49,7 @@ pub fn run(trial: &TrialSpec, plan: &GuestPlan, send: Send<'_>) -> io::Result<()
             Some(TrialProblem::Failed { message: message.trim_end().to_owned() })
         }
     };
+    beside.finish().iter().try_for_each(&mut *send)?;
     send(&Event::TrialEnd { trial: trial.id, problem })
 }
 
@@ -80,13 +83,14 @@ struct Listener<'a> {
     done: u32,
     deadline: u64,
     told: u64,
+    beside: &'a mut Beside,
 }
 
 impl<'a> Listener<'a> {
-    fn new(trial: &'a TrialSpec, input: Option<ChildStdin>) -> Self {
+    fn new(trial: &'a TrialSpec, input: Option<ChildStdin>, beside: &'a mut Beside) -> Self {
         let now = clock::now_ns();
         let deadline = now + u64::from(trial.deadline_s) * SECOND_NS;
-        Self { trial, input, buffer: Vec::new(), done: 0, deadline, told: now }
+        Self { trial, input, buffer: Vec::new(), done: 0, deadline, told: now, beside }
     }
 
     fn listen(mut self, child: &mut Child, send: Send<'_>) -> io::Result<Outcome> {
@@ -112,7 +116,10 @@ impl<'a> Listener<'a> {
                 self.told = now;
                 send(&self.progress())?;
             }
-            let pause = clock::timespec(self.deadline.min(self.told + PROGRESS_NS) - now);
+            self.beside.look(now);
+            let next = self.deadline.min(self.told + PROGRESS_NS);
+            let next = self.beside.due_ns().map_or(next, |due| due.min(next));
+            let pause = clock::timespec(next.saturating_sub(now));
             let mut ready = [PollFd::new(&output, PollFlags::IN)];
             match poll(&mut ready, Some(&pause)) {
                 Ok(0) | Err(Errno::INTR) => continue,
@@ -158,6 +165,7 @@ impl<'a> Listener<'a> {
                 send(&event)?;
                 self.pass_on_go(send)?;
             }
+            Ok(Event::Kept { begin, .. }) => self.beside.kept(begin),
             Ok(event) => send(&event)?,
             Err(error) => {
                 let what = format!("the workload's process sent a line that is no event: {error}");
@@ -263,7 +271,8 @@ mod tests {
     #[test]
     fn lines_are_cut_out_of_the_stream() {
         let spec = spec();
-        let mut listener = Listener::new(&spec, None);
+        let mut beside = Beside::new(&[], Default::default(), spec.id);
+        let mut listener = Listener::new(&spec, None, &mut beside);
         listener.buffer = b"a\nbc\nd".to_vec();
         assert_eq!(listener.next_line().unwrap(), b"a");
         assert_eq!(listener.next_line().unwrap(), b"bc");
@@ -274,7 +283,8 @@ mod tests {
     #[test]
     fn nonsense_ends_the_conversation_and_progress_is_kept_back() {
         let spec = spec();
-        let mut listener = Listener::new(&spec, None);
+        let mut beside = Beside::new(&[], Default::default(), spec.id);
+        let mut listener = Listener::new(&spec, None, &mut beside);
         let mut sent = 0;
         let mut send = |_: &Event| {
             sent += 1;

@@ -84,6 +84,8 @@ enum Bench {
     Import,
     /// How far pairs spread, one guest after the other and both at once
     Pairing,
+    /// What each monitor costs in exact runs, in instructions per operation
+    Monitors,
 }
 
 fn main() -> ExitCode {
@@ -110,5 +112,6 @@ fn run(task: Task) -> Result<()> {
         Task::Bench { what: Bench::Method, campaigns, .. } => bench::method(campaigns),
         Task::Bench { what: Bench::Import, .. } => bench::import(),
         Task::Bench { what: Bench::Pairing, boots, .. } => bench::pairing(2, boots),
+        Task::Bench { what: Bench::Monitors, .. } => bench::monitors(),
     }
 }

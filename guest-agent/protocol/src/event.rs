@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Better, End, Facts, KnobReading};
+use crate::{Better, End, Facts, KnobReading, LogKind, Monitor};
 
 /// A unit's name as it is printed: `ns`, `1/s`, `count`, or what the user wrote.
 pub type Unit = String;
@@ -82,6 +82,60 @@ pub enum Event {
         deltas: BTreeMap<String, f64>,
         /// Over this time, in nanoseconds.
         elapsed_ns: u64,
+        /// Which.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        monitor: Option<Monitor>,
+        /// Over so many operations; 0: not known.
+        #[serde(default)]
+        ops: u64,
+        /// Why it, or a counter of it, is not there in this kernel: name and reason.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+        absent: BTreeMap<String, String>,
+    },
+    /// The kept iterations of a trial begin, or have ended: for who samples beside them. Stays in the
+    /// guest.
+    Kept {
+        /// [`crate::TrialSpec::id`].
+        trial: u32,
+        /// Whether they begin.
+        begin: bool,
+    },
+    /// Rows of a monitor that looks at an interval; long ones come in several lines.
+    Rows {
+        /// [`crate::TrialSpec::id`].
+        trial: u32,
+        /// Which.
+        monitor: Monitor,
+        /// Names of the values.
+        columns: Vec<String>,
+        /// At most 100, each the time since the kept iterations began in milliseconds, then one value for
+        /// each column.
+        rows: Vec<Vec<f64>>,
+    },
+    /// Sampled call chains; long ones come in several lines.
+    Stacks {
+        /// [`crate::TrialSpec::id`].
+        trial: u32,
+        /// A sample stands for so much time of a CPU, in nanoseconds.
+        period_ns: f64,
+        /// What was sampled: `cycles` or `cpu-clock`.
+        clock: String,
+        /// Samples by chain: names with semicolons between, whose work it is first, then the outermost
+        /// function.
+        stacks: BTreeMap<String, u64>,
+        /// Samples that were lost.
+        lost: u64,
+    },
+    /// The kernel's log says something grave.
+    KernelLog {
+        /// [`crate::TrialSpec::id`].
+        trial: u32,
+        /// What.
+        kind: LogKind,
+        /// Its first line that says what happened.
+        title: String,
+        /// What follows, at most 40 lines.
+        lines: Vec<String>,
     },
     /// A trial ended; absent `problem`: all its samples were sent.
     TrialEnd {

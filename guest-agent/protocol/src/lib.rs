@@ -10,6 +10,7 @@ mod facts;
 mod go;
 mod knobs;
 mod mark;
+mod monitor;
 mod plan;
 mod topology;
 mod transcript;
@@ -21,9 +22,10 @@ pub use facts::{AccessFacts, CacheFacts, CpuFacts, DomainFacts, Facts, NodeFacts
 pub use go::Go;
 pub use knobs::{KnobKind, KnobReading, Knobs};
 pub use mark::{MARK_LENGTH, MARK_MAGIC, MARK_OPCODE, Mark};
+pub use monitor::{LogKind, Monitor, MonitorTerms};
 pub use plan::{
-    CommandSpec, GuestImage, GuestPlan, MetricSource, MetricSpec, Monitor, Settle, Transport,
-    TrialSpec, window_number,
+    CommandSpec, GuestImage, GuestPlan, MetricSource, MetricSpec, Settle, Transport, TrialSpec,
+    window_number,
 };
 pub use topology::{Cache, Group, SharedCache, Topology, TopologyNode, ranges};
 pub use transcript::{End, Transcript, TranscriptError};

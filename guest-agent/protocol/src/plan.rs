@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{Better, Knobs, WorkloadParams};
+use crate::{Better, Knobs, Monitor, MonitorTerms, WorkloadParams};
 
 /// Everything one boot of one side has to do. Carried in the initramfs at [`crate::PLAN_PATH`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,8 +29,11 @@ pub struct GuestPlan {
     pub image: Option<GuestImage>,
     /// In this order.
     pub trials: Vec<TrialSpec>,
-    /// What is read before and after each trial.
+    /// What is watched beside each trial.
     pub monitors: Vec<Monitor>,
+    /// How often.
+    #[serde(default, skip_serializing_if = "MonitorTerms::is_default")]
+    pub monitor_terms: MonitorTerms,
 }
 
 /// An erofs image that is mounted at [`crate::IMAGE_ROOT`] before the trials, below an overlay in memory.
@@ -103,14 +106,6 @@ pub struct TrialSpec {
     pub min_interval_ns: u64,
     /// The agent gives the trial up after this time, in seconds.
     pub deadline_s: u32,
-}
-
-/// What a monitor reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Monitor {
-    /// Deltas of `/proc/stat` and `/proc/vmstat` over the trial's kept iterations.
-    Vmstat,
 }
 
 /// A benchmark of the user's own.

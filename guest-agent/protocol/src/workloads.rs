@@ -321,6 +321,63 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
     WorkloadInfo {
         params: &[
             ParamInfo {
+                name: "rooms",
+                kind: ParamKind::Integer { min: 1, max: 100 },
+                default: "2",
+                help: "rooms; a client is in one",
+            },
+            ParamInfo {
+                name: "clients",
+                kind: ParamKind::Integer { min: 1, max: 100 },
+                default: "8",
+                help: "clients of a room",
+            },
+            ParamInfo {
+                name: "messages",
+                kind: ParamKind::Integer { min: 1, max: 1_000_000 },
+                default: "50",
+                help: "messages that a client sends, each to everybody in its room and to itself",
+            },
+            ParamInfo {
+                name: "bytes",
+                kind: ParamKind::Bytes { min: 1, max: 1 << 20 },
+                default: "64",
+                help: "message size",
+            },
+            ParamInfo {
+                name: "mode",
+                kind: ParamKind::Choice(&["thread", "process"]),
+                default: "thread",
+                help: "whether a client is two threads of the one process or a process of two threads; the server \
+                       is threads always",
+            },
+        ],
+        metrics: &[MetricInfo {
+            name: "throughput",
+            unit: "1/s",
+            better: Better::Higher,
+            primary: true,
+        }],
+        parallel: Parallelism::Parallel,
+        source: "the shape of VolanoMark (rooms, clients, every message to everyone in the room); it is not \
+                 VolanoMark, and its numbers are not comparable with that",
+        notes: "TCP over the loopback, TCP_NODELAY; one operation is one delivery of a message to one client, so \
+                clients x clients x messages x rooms in an iteration, which is one whole run; the server has a \
+                thread that reads and a thread that writes for every connection, a client one that sends and one \
+                that receives; timed from when all are connected until all have heard everything; rooms=10, \
+                clients=20 is the shape that scheduler reports used",
+        suites: &[],
+        iterations: 3,
+        warmup: 1,
+        ..info(
+            "chat",
+            "delivery",
+            "clients in rooms that talk to everybody there, through a server",
+        )
+    },
+    WorkloadInfo {
+        params: &[
+            ParamInfo {
                 name: "size",
                 kind: ParamKind::Choice(&["tiny", "small", "large"]),
                 default: "tiny",

@@ -4,9 +4,9 @@ use std::io;
 
 use kduel_protocol::{Event, Go, Monitor, Sample, TrialProblem, TrialSpec, window_number};
 
-use super::{Iteration, Window, Workload, build, failed};
+use super::{Iteration, Value, Window, Workload, build, failed};
 use crate::clock::{self, SECOND_NS};
-use crate::monitor;
+use crate::monitor::{Inside, PerIteration};
 
 /// Values per line of a distribution.
 const CHUNK: usize = 1000;
@@ -36,9 +36,10 @@ pub fn measure(
     gate: Option<Gate<'_>>,
     send: Send<'_>,
 ) -> Result<(), TrialProblem> {
+    let inside = Inside::open(monitors);
     let mut workload = build(trial)?;
     let mut kept = Vec::new();
-    let outcome = repeat(trial, monitors, workload.as_mut(), gate, send, &mut kept);
+    let outcome = repeat(trial, &inside, workload.as_mut(), gate, send, &mut kept);
     let finished = workload.finish();
     for event in &kept {
         send(event).map_err(|error| failed("sending a sample", error))?;
@@ -48,7 +49,7 @@ pub fn measure(
 
 fn repeat(
     trial: &TrialSpec,
-    monitors: &[Monitor],
+    inside: &Inside,
     workload: &mut dyn Workload,
     gate: Option<Gate<'_>>,
     send: Send<'_>,
@@ -61,15 +62,7 @@ fn repeat(
     };
     let mut longest_ns = 0;
     let of = trial.warmup.saturating_add(trial.iterations);
-    let mut told = clock::now_ns();
-    let mut tell = |done: u32, send: Send<'_>| {
-        if clock::now_ns() - told < TELL_NS {
-            return Ok(());
-        }
-        told = clock::now_ns();
-        send(&Event::Progress { trial: trial.id, done, of })
-            .map_err(|error| failed("telling progress", error))
-    };
+    let mut teller = Teller { send, trial: trial.id, of, told_ns: clock::now_ns() };
     for done in 0..trial.warmup {
         let elapsed_ns = workload.iterate(ops, Window::UNMARKED)?.elapsed_ns;
         longest_ns = longest_ns.max(elapsed_ns);
@@ -77,36 +70,35 @@ fn repeat(
         if elapsed_ns < min_ns + min_ns / 32 {
             ops = grown(ops, elapsed_ns, min_ns);
         }
-        tell(done + 1, send)?;
+        teller.progress(done + 1)?;
     }
     let mut tempo = match gate {
         Some(gate) => {
             let window_ns = trial.min_interval_ns.max(longest_ns + longest_ns / 4);
-            let go = gate(window_ns, send).map_err(|error| failed("waiting for the go", error))?;
-            Some(Tempo::begin(go))
+            let go = gate(window_ns, &mut *teller.send);
+            Some(Tempo::begin(go.map_err(|error| failed("waiting for the go", error))?))
         }
         None => None,
     };
-    let watch =
-        monitor::Watch::begin(monitors).map_err(|error| failed("reading a monitor", error))?;
+    teller.kept(inside, true)?;
+    let watch = inside.begin();
     let mut results = Vec::new();
     let mut outcome = Ok(());
+    let mut each = inside.per_iteration();
     for iteration in 0..trial.iterations {
         let window = Window::numbered(window_number(trial.id, iteration));
-        let result = match &mut tempo {
-            Some(tempo) => tempo.iterate(workload, ops, window),
-            None => workload.iterate(ops, window),
-        };
-        match result {
+        match one(workload, ops, window, tempo.as_mut(), &mut each) {
             Ok(result) => results.push(result),
             Err(problem) => {
                 outcome = Err(problem);
                 break;
             }
         }
-        tell(trial.warmup + iteration + 1, send)?;
+        teller.progress(trial.warmup + iteration + 1)?;
     }
-    let monitored = watch.end(trial.id).map_err(|error| failed("reading a monitor", error))?;
+    let done = results.iter().map(|result: &Iteration| result.ops(ops)).sum();
+    let monitored = watch.end(trial.id, done);
+    teller.kept(inside, false)?;
     for (iteration, result) in (0..).zip(results) {
         kept.extend(events(trial.id, iteration, result)?);
     }
@@ -143,6 +135,59 @@ impl Tempo {
         self.end_ns += self.window_ns;
         Ok(whole)
     }
+}
+
+/// Tells the parent what it must know before the end.
+struct Teller<'a> {
+    send: Send<'a>,
+    trial: u32,
+    of: u32,
+    told_ns: u64,
+}
+
+impl Teller<'_> {
+    fn progress(&mut self, done: u32) -> Result<(), TrialProblem> {
+        if clock::now_ns() - self.told_ns < TELL_NS {
+            return Ok(());
+        }
+        self.told_ns = clock::now_ns();
+        (self.send)(&Event::Progress { trial: self.trial, done, of: self.of })
+            .map_err(|error| failed("telling progress", error))
+    }
+
+    /// The kept iterations begin, or have ended; told if somebody wants to know.
+    fn kept(&mut self, inside: &Inside, begin: bool) -> Result<(), TrialProblem> {
+        if !inside.is_sampled() {
+            return Ok(());
+        }
+        (self.send)(&Event::Kept { trial: self.trial, begin })
+            .map_err(|error| failed("telling what begins or ends", error))
+    }
+}
+
+/// One kept iteration, with what the hardware counted in it.
+fn one(
+    workload: &mut dyn Workload,
+    ops: u64,
+    window: Window,
+    tempo: Option<&mut Tempo>,
+    each: &mut PerIteration<'_>,
+) -> Result<Iteration, TrialProblem> {
+    each.begin();
+    let mut result = match tempo {
+        Some(tempo) => tempo.iterate(workload, ops, window)?,
+        None => workload.iterate(ops, window)?,
+    };
+    let ops = result.ops(ops);
+    let counted = each.end().into_iter().map(|(metric, value, better)| Value {
+        metric: metric.to_owned(),
+        unit: "count".to_owned(),
+        better,
+        value: value / ops as f64,
+        ops,
+    });
+    result.values.extend(counted);
+    Ok(result)
 }
 
 /// Finds how many operations take at least `min_ns`, from intervals of an eighth of that: two in a

@@ -1,6 +1,7 @@
 //! The workloads, and the loop that measures any of them.
 
 mod cgroup_exec;
+mod chat;
 mod clone_join;
 mod command;
 mod context_switch;
@@ -61,6 +62,11 @@ impl Iteration {
     fn timed(ops: u64, elapsed_ns: u64) -> Self {
         let value = Value::time("time", elapsed_ns as f64 / ops as f64, ops);
         Self { elapsed_ns, values: vec![value], singles: Vec::new() }
+    }
+
+    /// How many operations it was made of; `asked` where it does not say.
+    fn ops(&self, asked: u64) -> u64 {
+        self.values.first().map_or(asked, |value| value.ops)
     }
 
     /// This and then `next`, as one iteration.
@@ -133,6 +139,7 @@ fn build(trial: &TrialSpec) -> Result<Box<dyn Workload>, TrialProblem> {
         "futex-wake" => Box::new(futex_wake::FutexWake::new()?),
         "hackbench" => Box::new(hackbench::Hackbench::new(&params)?),
         KERNBENCH => Box::new(kernbench::Kernbench::new(&params)?),
+        "chat" => Box::new(chat::Chat::new(&params)?),
         COMMAND => {
             let spec = trial.command.as_ref();
             let spec = spec.ok_or_else(|| failed(COMMAND, "the plan names no command"))?;

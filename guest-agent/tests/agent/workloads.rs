@@ -51,6 +51,10 @@ fn trials() -> Vec<TrialSpec> {
             add("hackbench", params);
         }
     }
+    for mode in ["thread", "process"] {
+        let params = json!({ "rooms": 2, "clients": 3, "messages": 5, "bytes": 64, "mode": mode });
+        add("chat", params);
+    }
     add("command", json!({ "repeat": 2 }));
     for (id, trial) in (1..).zip(&mut small) {
         trial.id = id;

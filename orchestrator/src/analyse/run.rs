@@ -9,6 +9,7 @@ use crate::plan::{Measure, Plan, PlannedExperiment, Statistic};
 use super::decide::{judge_all, rule};
 use super::distribution::distributions;
 use super::exact::{compare_exact, not_exact};
+use super::monitors::{LogFinding, MonitorTable, kernel_log, monitors};
 use super::pairing::compare_experiment;
 use super::series::latest_results;
 use super::sides::summarise;
@@ -29,6 +30,12 @@ pub struct Analysis {
     pub sides: Vec<SideSummary>,
     /// Of the series for which single operations were kept.
     pub distributions: Vec<DistributionSummary>,
+    /// What was watched beside the trials.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub monitors: Vec<MonitorTable>,
+    /// What the guests' kernels complained of meanwhile.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub kernel_log: Vec<LogFinding>,
     /// What the reader should know before believing the numbers.
     pub warnings: Vec<String>,
     /// The worst verdict of the primary series; `Invalid` if there is nothing.
@@ -96,6 +103,8 @@ pub fn analyse(plan: &Plan, records: &[BootRecord]) -> Analysis {
         distributions: distributions(plan, records),
         comparisons,
         sides,
+        monitors: monitors(plan, records),
+        kernel_log: kernel_log(plan, records),
         warnings,
         worst,
     }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use kduel_protocol::Monitor;
+
 use crate::boot::HugePages;
 use crate::collect::RunRef;
 use crate::plan::{MARGIN_HELP, Pairing, Statistic, parse_margin};
@@ -170,6 +172,11 @@ pub struct RunArgs {
     #[arg(long, value_enum, value_name = "SIZE")]
     pub huge_pages: Option<HugePagesArg>,
 
+    /// What to watch beside every workload: vmstat, interrupts, schedstat, psi, rusage, perf-stat,
+    /// profile, dmesg.
+    #[arg(long = "monitor", value_name = "MONITOR,…", value_delimiter = ',', value_parser = monitor)]
+    pub monitors: Vec<Monitor>,
+
     /// Six pairs and one look with Student's t.
     #[arg(long)]
     pub quick: bool,
@@ -234,7 +241,7 @@ pub struct RunArgs {
 }
 
 /// What decides a plan or its folder, and so means nothing to a run that has both.
-const PLAN_FLAGS: [&str; 44] = [
+const PLAN_FLAGS: [&str; 45] = [
     "experiments",
     "file",
     "base",
@@ -267,6 +274,7 @@ const PLAN_FLAGS: [&str; 44] = [
     "chains",
     "cpu_pm",
     "huge_pages",
+    "monitors",
     "quick",
     "stat",
     "pairing",
@@ -335,6 +343,11 @@ fn seconds(text: &str) -> Result<u32, String> {
 }
 
 /// A margin, as it was written.
+fn monitor(text: &str) -> Result<Monitor, String> {
+    let names = || Monitor::ALL.map(Monitor::name).join(", ");
+    Monitor::named(text).ok_or_else(|| format!("no such monitor; there are {}", names()))
+}
+
 fn margin(text: &str) -> Result<String, String> {
     match parse_margin(text) {
         Ok(_) => Ok(text.to_owned()),

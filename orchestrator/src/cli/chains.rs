@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kduel_counts::Counts;
 use kduel_protocol::window_number;
 
-use crate::analyse::ChainSums;
+use crate::analyse::{ChainSums, SampledWorkload, sampled};
 use crate::collect::{BootOutcome, BootRecord, StoredRun};
 use crate::fault::{Failure, FailureClass};
 use crate::plan::{Measure, PlannedExperiment, series_label};
@@ -17,11 +17,11 @@ use crate::report::WorkloadChains;
 ///
 /// The run is timed, was made without chains, or its counts cannot be read.
 pub fn of_run(stored: &StoredRun) -> Result<Vec<WorkloadChains>, Failure> {
+    let several = stored.plan.experiments.len() > 1;
     if stored.plan.measure != Measure::Instructions {
-        return Err(none("a timed run has no call chains"));
+        return of_samples(stored, several);
     }
     let mut workloads = Vec::new();
-    let several = stored.plan.experiments.len() > 1;
     for experiment in &stored.plan.experiments {
         let mut of_experiment = empty(experiment, several);
         for record in completed(stored, experiment) {
@@ -41,12 +41,33 @@ pub fn of_run(stored: &StoredRun) -> Result<Vec<WorkloadChains>, Failure> {
     Ok(workloads)
 }
 
+/// What the monitor `profile` sampled in a timed run.
+fn of_samples(stored: &StoredRun, several: bool) -> Result<Vec<WorkloadChains>, Failure> {
+    let found = sampled(&stored.plan, &stored.records);
+    if found.is_empty() {
+        let title = "this timed run has no sampled call chains";
+        let hint =
+            "run it again with --monitor profile, or exactly: --measure instructions --chains";
+        return Err(Failure::new(FailureClass::Usage, title).hint(hint));
+    }
+    let chains = |one: SampledWorkload| WorkloadChains {
+        workload: match several {
+            true => format!("{}: {}", one.experiment, one.workload),
+            false => one.workload,
+        },
+        counted: "ns",
+        sides: one.sides,
+    };
+    Ok(found.into_iter().map(chains).collect())
+}
+
 fn empty(experiment: &PlannedExperiment, several: bool) -> Vec<WorkloadChains> {
     let name = if several { format!("{}: ", experiment.name) } else { String::new() };
     let sides = experiment.sides.iter().map(|side| (side.name.clone(), ChainSums::default()));
     let sides: Vec<_> = sides.collect();
     let of_trial = |trial| WorkloadChains {
         workload: format!("{name}{}", series_label(trial)),
+        counted: "instructions",
         sides: sides.clone(),
     };
     experiment.trials.iter().map(of_trial).collect()

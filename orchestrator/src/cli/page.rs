@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{annotate, chains};
 use crate::analyse::annotate::{Question, Scope, SideInput, Wanted, annotate as annotation};
 use crate::analyse::profile::{DiffProfile, RunProfiles, SeriesProfile};
-use crate::analyse::{Analysis, points};
+use crate::analyse::{Analysis, points, sampled};
 use crate::collect::StoredRun;
 use crate::fault::{Failure, FailureClass};
 use crate::plan::{Measure, Plan, PlannedExperiment, PlannedSide, series_label};
@@ -50,7 +50,8 @@ pub fn page(
 
 /// A graph for every side that is compared; an exact run without chains says so.
 fn graphs(stored: &StoredRun, beside: &mut Beside) -> Result<(), Failure> {
-    if stored.plan.measure == Measure::Time {
+    let has_samples = !sampled(&stored.plan, &stored.records).is_empty();
+    if stored.plan.measure == Measure::Time && !has_samples {
         return Ok(());
     }
     let workloads = match chains::of_run(stored) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kduel_protocol::{Knobs, Monitor, Topology, TrialSpec};
+use kduel_protocol::{Knobs, Topology, TrialSpec};
 
 use super::sight;
 use crate::analyse::{self, looks_at};
@@ -93,8 +93,9 @@ fn render_experiment(
         let files = experiment.files.iter();
         out += &section("files", files.map(|file| format!("{} -> {}", file.host, file.guest)));
     }
-    if experiment.monitors.contains(&Monitor::Vmstat) {
-        out += "  monitors  vmstat\n";
+    if !experiment.monitors.is_empty() {
+        let names: Vec<&str> = experiment.monitors.iter().map(|monitor| monitor.name()).collect();
+        out += &format!("  monitors  {}\n", names.join(", "));
     }
     if !looks.is_empty() {
         out += &format!("  looks     {looks}; ends at the first that decides every series\n");

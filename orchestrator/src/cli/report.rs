@@ -8,14 +8,15 @@ use clap::{Args, ValueEnum};
 use super::talk::tell;
 use super::{chains, page, profile};
 use crate::analyse::profile::RunProfiles;
-use crate::analyse::{Analysis, analyse};
+use crate::analyse::{Analysis, analyse, sampled};
 use crate::collect::{RunRef, StoredRun};
 use crate::config::Environment;
 use crate::exit_code;
 use crate::fault::{Failure, FailureClass};
+use crate::plan::Measure;
 use crate::report::{
     Beside, Look, Report, changelog, csv, diffprofile, flame_graph, folded, html, json, junit,
-    ktap, mail, regzbot, text,
+    ktap, mail, regzbot, sampled_profile, text,
 };
 use crate::text::{count, escape};
 
@@ -159,12 +160,16 @@ pub(super) fn deliver(output: Option<&Path>, text: &str) -> Result<(), Failure> 
 fn show_chains(args: &ReportArgs, stored: &StoredRun) -> Result<u8, Failure> {
     let workloads = chains::of_run(stored)?;
     for each in &workloads {
-        for (side, sums) in &each.sides {
+        // Samples have their chains from the kernel itself.
+        for (side, sums) in each.sides.iter().filter(|_| each.counted == "instructions") {
             tell(&format!("{}, {side}: {}", each.workload, sums.followed()));
         }
     }
     let output = if args.format == Format::Folded {
-        tell("instructions per operation, in the function itself; own work and all beside it");
+        let counted = workloads.first().map_or("instructions", |each| each.counted);
+        tell(&format!(
+            "{counted} per operation, in the function itself; own work and all beside it"
+        ));
         folded(&workloads)
     } else {
         let sides = workloads.iter().flat_map(|each| each.sides.iter().skip(1));
@@ -215,6 +220,9 @@ pub fn render(
 ) -> String {
     let report = Report { info: &stored.info, plan: &stored.plan, analysis, profiles };
     match format {
+        Format::Diffprofile if stored.plan.measure == Measure::Time => {
+            sampled_profile(&sampled(&stored.plan, &stored.records))
+        }
         Format::Diffprofile => diffprofile(&report),
         Format::Text => text(&report, look),
         Format::Html => html(&report, &Beside::default()),

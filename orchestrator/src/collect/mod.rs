@@ -26,8 +26,8 @@ pub use journal::{Cut, Journal, Recovered, recover};
 pub use known::{KnownBoot, KnownBoots, KnownSize};
 pub use list::{ListedRun, list_runs, remove_run, set_label};
 pub use record::{
-    BootOutcome, BootRecord, BootResult, Distribution, ExactBoot, Monitored, TrialFailure,
-    TrialNoise, WindowCounts,
+    BootOutcome, BootRecord, BootResult, Distribution, ExactBoot, KernelLog, MonitorRows,
+    Monitored, Stacks, TrialFailure, TrialNoise, WindowCounts,
 };
 pub use reference::{RunRef, find_run};
 pub use samples::samples_jsonl;

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use kduel_protocol::{After, Facts, KnobReading, Sample};
+use kduel_protocol::{After, Facts, KnobReading, LogKind, Monitor, Sample};
 use serde::{Deserialize, Serialize};
 
 use crate::boot::Accel;
@@ -146,6 +146,15 @@ pub struct BootResult {
     /// What monitors saw, per trial.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub monitored: Vec<Monitored>,
+    /// Rows of monitors that look at an interval.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub rows: Vec<MonitorRows>,
+    /// Sampled call chains.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub stacks: Vec<Stacks>,
+    /// What the kernel's log said that is grave.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub kernel_log: Vec<KernelLog>,
     /// What the host did during each trial.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub noise: Vec<TrialNoise>,
@@ -188,6 +197,47 @@ pub struct Monitored {
     pub trial: u32,
     pub deltas: BTreeMap<String, f64>,
     pub elapsed_ns: u64,
+    /// Absent in runs of kduel 0.1, which had only vmstat.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub monitor: Option<Monitor>,
+    #[serde(default)]
+    pub ops: u64,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub absent: BTreeMap<String, String>,
+}
+
+/// Rows of a monitor during one trial, as many as came in one line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "as in the event `Rows`")]
+pub struct MonitorRows {
+    pub trial: u32,
+    pub monitor: Monitor,
+    pub columns: Vec<String>,
+    pub rows: Vec<Vec<f64>>,
+}
+
+/// Sampled call chains of one trial, as many as came in one line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "as in the event of the same name")]
+pub struct Stacks {
+    pub trial: u32,
+    pub period_ns: f64,
+    pub clock: String,
+    pub stacks: BTreeMap<String, u64>,
+    pub lost: u64,
+}
+
+/// A grave complaint in the kernel's log during one trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "as in the event of the same name")]
+pub struct KernelLog {
+    pub trial: u32,
+    pub kind: LogKind,
+    pub title: String,
+    pub lines: Vec<String>,
 }
 
 /// A trial that failed in a boot that otherwise completed.

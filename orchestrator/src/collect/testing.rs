@@ -23,6 +23,7 @@ pub fn plan(sides: &[&str], pairs: usize) -> Plan {
         files: Vec::new(),
         image: None,
         monitors: Vec::new(),
+        monitor_terms: Default::default(),
         settle_s: 0,
         patience: crate::plan::Patience::default(),
         grants: crate::boot::Grants::default(),

@@ -343,6 +343,11 @@ impl Flags<'_> {
             let spot = margins[0].spot;
             terms.push(Entry::new("margin", Node::list(spot, margins)));
         }
+        if !args.monitors.is_empty() {
+            let names = args.monitors.iter().map(|monitor| words.node("--monitor", monitor.name()));
+            let names: Vec<Node> = names.collect();
+            terms.push(Entry::new("monitors", Node::list(names[0].spot, names)));
+        }
         if let Some(size) = args.huge_pages {
             terms.push(Entry::new("huge-pages", words.node("--huge-pages", size.pages().name())));
         }

@@ -1,4 +1,4 @@
-use kduel_protocol::{Monitor, Topology};
+use kduel_protocol::{Monitor, MonitorTerms, Topology};
 
 use super::check::Check;
 use super::claims;
@@ -6,6 +6,7 @@ use super::diagnostic::Diagnostic;
 use super::exact;
 use super::image;
 use super::kernels::NamedKernel;
+use super::monitors;
 use super::node::{Content, Entry, Node};
 use super::numa::parse_cpu_list;
 use super::sides;
@@ -33,6 +34,8 @@ pub struct Experiment {
     pub workloads: Vec<WorkloadUse>,
     /// What is read beside the samples.
     pub monitors: Vec<Monitor>,
+    /// How often they look.
+    pub monitor_terms: MonitorTerms,
     /// What a report says of the sides.
     pub claims: Vec<Claim>,
     /// How the experiment is carried out.
@@ -132,6 +135,8 @@ pub struct Overrides {
     pub margin: MarginTerms,
     /// `--aa`.
     pub aa: bool,
+    /// `--monitor`.
+    pub monitors: Vec<Monitor>,
     /// `--seeds`, `--cpu`, `--shift`, `--chains`.
     pub exact: exact::Terms,
 }
@@ -233,7 +238,7 @@ fn body(
             Vec::new()
         }
     };
-    let monitors = monitors(check, &entry.value);
+    let (monitors, monitor_terms) = monitors::read(check, &entry.value, &flags.monitors);
     let claims = match entry.value.get("claims") {
         Some(node) => claims::read(check, node, &sides, &workloads),
         None => Vec::new(),
@@ -250,6 +255,7 @@ fn body(
         topology_name: topology_name.to_owned(),
         workloads,
         monitors,
+        monitor_terms,
         claims,
         terms,
     })
@@ -380,19 +386,4 @@ fn margin(check: &mut Check<'_>, node: &Node) -> MarginTerms {
         }
     }
     terms
-}
-
-/// Reads `monitors:`.
-pub fn monitors(check: &mut Check<'_>, node: &Node) -> Vec<Monitor> {
-    let mut found = Vec::new();
-    let Some(node) = node.get("monitors") else { return found };
-    for item in check.list(node, "`monitors`").unwrap_or_default() {
-        match item.text() {
-            Some("vmstat") if found.is_empty() => found.push(Monitor::Vmstat),
-            Some("vmstat") => check.complain(item.spot, "monitor `vmstat` is listed twice"),
-            Some(other) => check.unknown(item.spot, "monitor", other, &["vmstat"]),
-            None => check.complain(item.spot, "a monitor must be a word"),
-        }
-    }
-    found
 }

@@ -317,6 +317,7 @@ fn overrides(args: &RunArgs) -> Overrides {
         },
         margin: margin(args),
         aa: args.aa || args.calibrate,
+        monitors: args.monitors.clone(),
         exact: exact::Terms {
             seeds: args.seeds,
             cpu: args.cpu.clone(),

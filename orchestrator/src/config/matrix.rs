@@ -2,9 +2,8 @@ use kduel_protocol::{Knobs, Topology};
 
 use super::check::Check;
 use super::exact;
-use super::experiment::{
-    Definitions, Experiment, Named, Overrides, TERM_KEYS, Terms, fits, monitors, terms,
-};
+use super::experiment::{Definitions, Experiment, Named, Overrides, TERM_KEYS, Terms, fits, terms};
+use super::monitors;
 use super::node::{Entry, Node};
 use super::sides;
 use super::workloads::{self, WorkloadUse};
@@ -38,7 +37,7 @@ pub fn read(
     };
     let excluded = excluded(check, node, &axes);
     let terms = terms(check, node, flags);
-    let monitors = monitors(check, node);
+    let (monitors, monitor_terms) = monitors::read(check, node, &flags.monitors);
     let deferred = std::mem::replace(&mut check.deferred, outer);
     let made = axes.experiments(&excluded, &terms);
     for experiment in &made {
@@ -51,7 +50,7 @@ pub fn read(
     let named = |experiment: Experiment| Named {
         name: experiment.name.clone(),
         matrix: true,
-        experiment: Some(Experiment { monitors: monitors.clone(), ..experiment }),
+        experiment: Some(Experiment { monitors: monitors.clone(), monitor_terms, ..experiment }),
         deferred: deferred.clone(),
     };
     if made.is_empty() {
@@ -96,6 +95,7 @@ impl Axes {
                     topology_name: name.clone(),
                     workloads,
                     monitors: Vec::new(),
+                    monitor_terms: Default::default(),
                     claims: Vec::new(),
                     terms: terms.clone(),
                 });

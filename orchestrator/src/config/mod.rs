@@ -22,6 +22,7 @@ mod kernel_spec;
 mod kernels;
 mod load;
 mod matrix;
+mod monitors;
 mod node;
 mod numa;
 mod patches;

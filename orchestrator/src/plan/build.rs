@@ -41,6 +41,7 @@ fn experiment(from: &Experiment, seed: u64) -> PlannedExperiment {
         files,
         image: from.terms.image.clone(),
         monitors: from.monitors.clone(),
+        monitor_terms: from.monitor_terms,
         settle_s: from.terms.settle_s,
         patience: Patience {
             boot_s: from.terms.boot_deadline_s,

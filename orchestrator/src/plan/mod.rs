@@ -22,7 +22,7 @@ pub use pairing::{NoPlace, Pairing, settle};
 pub use placement::{NoRoom, Placement, place};
 pub use schedule::blocks;
 
-use kduel_protocol::{Knobs, Monitor, Topology, TrialSpec};
+use kduel_protocol::{Knobs, Monitor, MonitorTerms, Topology, TrialSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::boot::{Grants, ImageFile};
@@ -122,6 +122,9 @@ pub struct PlannedExperiment {
     pub image: Option<PlannedImage>,
     /// What is read beside the samples.
     pub monitors: Vec<Monitor>,
+    /// How often they look.
+    #[serde(default, skip_serializing_if = "MonitorTerms::is_default")]
+    pub monitor_terms: MonitorTerms,
     /// The longest wait for an idle guest, in seconds.
     pub settle_s: u32,
     /// What the user allows a guest instead of the accelerator's deadlines.

@@ -134,6 +134,7 @@ mod tests {
             image: None,
             trials: Vec::new(),
             monitors: Vec::new(),
+            monitor_terms: Default::default(),
         }
     }
 

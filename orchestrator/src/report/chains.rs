@@ -9,6 +9,8 @@ use crate::analyse::{ChainSums, shared_chains};
 pub struct WorkloadChains {
     /// What stands before its chains where there are several.
     pub workload: String,
+    /// What is counted: `instructions`, or `ns` of sampled time.
+    pub counted: &'static str,
     /// Names of the sides with what they executed.
     pub sides: Vec<(String, ChainSums)>,
 }
@@ -61,15 +63,16 @@ pub fn flame_graph(workloads: &[WorkloadChains], compared: &str) -> Result<Flame
             lines.push(format!("{names} {a} {b}"));
         }
     }
+    let counted = workloads.first().map_or("instructions", |each| each.counted);
     let mut options = Options::default();
-    let title = format!("{compared} against {base}: instructions per operation");
+    let title = format!("{compared} against {base}: {counted} per operation");
     let key = format!(
         "as wide as in {compared}; red: the function itself executes more than in {base}, blue: less; \
-         chains that only {base} has are not drawn: {gone} instructions"
+         chains that only {base} has are not drawn: {gone} {counted}"
     );
     options.title.clone_from(&title);
     options.subtitle = Some(key.clone());
-    "instructions per operation".clone_into(&mut options.count_name);
+    options.count_name = format!("{counted} per operation");
     options.text_truncate_direction = TextTruncateDirection::Right;
     let mut svg = Vec::new();
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg)
@@ -109,6 +112,7 @@ mod tests {
         let patched = sums(2000, &[("own;entry", 8000), ("own;entry;new", 3)]);
         vec![WorkloadChains {
             workload: "fork-exit".into(),
+            counted: "instructions",
             sides: vec![("base".into(), base), ("patched".into(), patched)],
         }]
     }

@@ -41,6 +41,8 @@ pub fn json(report: &Report<'_>) -> String {
         geometric_means: geometric_lines(&analysis.comparisons).iter().map(geometric).collect(),
         experiments: report.plan.experiments.iter().map(experiment).collect(),
         distributions: analysis.distributions.iter().map(distribution).collect(),
+        monitors: super::monitors_json::monitors(analysis),
+        kernel_log: super::monitors_json::kernel_log(analysis),
         claims: claims_json(report),
         warnings: analysis.warnings.iter().map(|warning| escape(warning)).collect(),
     };
@@ -76,6 +78,10 @@ struct Document<'a> {
     geometric_means: Vec<GeometricJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     distributions: Vec<DistributionJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    monitors: Vec<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    kernel_log: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     claims: Vec<ClaimJson>,
     warnings: Vec<String>,

@@ -33,7 +33,9 @@ pub fn mail(report: &Report<'_>, records: &[BootRecord]) -> String {
         for side in experiment.sides.iter().skip(1) {
             page.blank();
             Table { report, records, experiment, side: &side.name }.write(&mut page);
-            monitors::write(&mut page, experiment, records, &side.name);
+        }
+        for line in monitors::lines(report.analysis, &experiment.name) {
+            page.line(&line);
         }
     }
     for (place, line) in geometric::lines(report).iter().enumerate() {

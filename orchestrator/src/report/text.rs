@@ -6,7 +6,7 @@ use crate::text::count;
 use super::outcome::mark;
 use super::page::{Look, Page, Span};
 use super::words::short;
-use super::{Report, claims, exact, geometric, series, sides};
+use super::{Report, claims, exact, geometric, monitors, series, sides};
 
 /// The report for a terminal or a file, verdict first. Ends with a newline.
 pub fn text(report: &Report<'_>, look: Look) -> String {
@@ -122,11 +122,15 @@ fn one_experiment(page: &mut Page, report: &Report<'_>, experiment: &PlannedExpe
         && analysis.accel.is_some()
     {
         if report.plan.measure == Measure::Instructions {
-            return exact::numbers(page, &base.name, &comparisons, report.profiles);
+            exact::numbers(page, &base.name, &comparisons, report.profiles);
+        } else {
+            page.blank();
+            page.paragraph("", [executed_by(report).into()]);
+            series::numbers(page, &base.name, &comparisons, &operations, mark(report));
         }
-        page.blank();
-        page.paragraph("", [executed_by(report).into()]);
-        series::numbers(page, &base.name, &comparisons, &operations, mark(report));
+    }
+    for line in monitors::lines(analysis, name) {
+        page.line(&line);
     }
 }
 

@@ -7,7 +7,9 @@ use kduel_protocol::{
     TrialProblem,
 };
 
-use crate::collect::{BootResult, Distribution, Monitored, TrialFailure};
+use crate::collect::{
+    BootResult, Distribution, KernelLog, MonitorRows, Monitored, Stacks, TrialFailure,
+};
 use crate::fault::{Failure, FailureClass};
 
 /// More samples and distribution values than this from one boot are refused: memory is bounded.
@@ -93,15 +95,10 @@ impl AgentStream {
                     values: values.clone(),
                 });
             }
-            Event::Monitored { trial, deltas, elapsed_ns } => {
-                self.known(*trial, line)?;
-                self.count(deltas.len())?;
-                self.result.monitored.push(Monitored {
-                    trial: *trial,
-                    deltas: deltas.clone(),
-                    elapsed_ns: *elapsed_ns,
-                });
-            }
+            Event::Monitored { .. }
+            | Event::Rows { .. }
+            | Event::Stacks { .. }
+            | Event::KernelLog { .. } => self.watched(event, line)?,
             Event::TrialEnd { trial, problem } => {
                 self.known(*trial, line)?;
                 if let Some(problem) = problem {
@@ -117,7 +114,39 @@ impl AgentStream {
             Event::Failed { message } => {
                 return Err(Failure::new(FailureClass::WorkloadFailed, message.clone()));
             }
-            Event::Phase { .. } | Event::End(_) => {}
+            Event::Phase { .. } | Event::Kept { .. } | Event::End(_) => {}
+        }
+        Ok(())
+    }
+
+    /// What monitors say.
+    fn watched(&mut self, event: &Event, line: &str) -> Result<(), Failure> {
+        match event.clone() {
+            Event::Monitored { trial, deltas, elapsed_ns, monitor, ops, absent } => {
+                self.known(trial, line)?;
+                self.count(deltas.len())?;
+                let seen = Monitored { trial, deltas, elapsed_ns, monitor, ops, absent };
+                self.result.monitored.push(seen);
+            }
+            Event::Rows { trial, monitor, columns, rows } => {
+                self.known(trial, line)?;
+                self.count(rows.iter().map(Vec::len).sum())?;
+                if rows.iter().any(|row| row.len() != columns.len() + 1) {
+                    return Err(malformed("a row with more or fewer values than columns", line));
+                }
+                self.result.rows.push(MonitorRows { trial, monitor, columns, rows });
+            }
+            Event::Stacks { trial, period_ns, clock, stacks, lost } => {
+                self.known(trial, line)?;
+                self.count(stacks.len())?;
+                self.result.stacks.push(Stacks { trial, period_ns, clock, stacks, lost });
+            }
+            Event::KernelLog { trial, kind, title, lines } => {
+                self.known(trial, line)?;
+                self.count(lines.len())?;
+                self.result.kernel_log.push(KernelLog { trial, kind, title, lines });
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -259,6 +288,7 @@ mod tests {
                 deadline_s: 1,
             }],
             monitors: Vec::new(),
+            monitor_terms: Default::default(),
         }
     }
 

@@ -75,6 +75,7 @@ impl GuestRecipe {
             image: guest_image(&self.experiment, DISK),
             trials: self.experiment.trials.clone(),
             monitors: self.experiment.monitors.clone(),
+            monitor_terms: self.experiment.monitor_terms,
         };
         let (ssh, host_key) = keys::generate()?;
         let overlay = Overlay {

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: how kduel itself does, beside others.
 
 mod kduel;
+mod monitors;
 mod pairing;
 mod summary;
 mod virtme;
@@ -93,6 +94,13 @@ pub fn import() -> Result<()> {
         .args(["run", "--quiet", "--release", "--package", "kduel", "--example", "import"])
         .in_folder(&workspace::root())
         .run()
+}
+
+/// Runs `fork-exit` and `hackbench` exactly, without and with each monitor, and prints what it adds.
+pub fn monitors() -> Result<()> {
+    setup::setup(Purpose::Running, false)?;
+    build::build(Profile::Release)?;
+    monitors::table()
 }
 
 #[expect(clippy::print_stdout, reason = "this is the result")]

@@ -1,5 +1,6 @@
 //! Timed boots of different runs: two samples, no pairs.
 
+use crate::analyse::monitors::{kernel_log, monitors};
 use kduel_stats::{Finding, Reason, Samples, judge_samples};
 
 use crate::analyse::decide::better;
@@ -51,6 +52,8 @@ pub(super) fn analyse_boots(plan: &Plan, records: &[BootRecord]) -> Analysis {
         worst: super::worst(&comparisons),
         comparisons,
         sides,
+        monitors: monitors(plan, records),
+        kernel_log: kernel_log(plan, records),
         warnings,
     }
 }

@@ -343,5 +343,8 @@ fn renumber(record: &mut BootRecord, trials: &BTreeMap<u32, u32>) {
     result.windows.retain_mut(|one| to(&mut one.trial));
     result.distributions.retain_mut(|one| to(&mut one.trial));
     result.monitored.retain_mut(|one| to(&mut one.trial));
+    result.rows.retain_mut(|one| to(&mut one.trial));
+    result.stacks.retain_mut(|one| to(&mut one.trial));
+    result.kernel_log.retain_mut(|one| to(&mut one.trial));
     result.failed_trials.retain_mut(|one| to(&mut one.trial));
 }

@@ -209,6 +209,7 @@ mod tests {
                 trial(2, "command", Some(command)),
             ],
             monitors: vec![Monitor::Vmstat],
+            monitor_terms: Default::default(),
         }
     }
 

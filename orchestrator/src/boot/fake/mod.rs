@@ -1,6 +1,7 @@
 //! A machine that plays a script: the whole command, store and report path without a guest.
 
 mod machine;
+mod monitors;
 mod script;
 mod tamper;
 mod transcript;

@@ -119,10 +119,8 @@ impl Writer<'_> {
                     }));
                 }
             }
-            if !self.plan.monitors.is_empty() {
-                let deltas = BTreeMap::from([("ctxt".to_owned(), 1000.0)]);
-                events.push(Event::Monitored { trial: id, deltas, elapsed_ns: 1_000_000_000 });
-            }
+            let value = self.script.value(&self.spec.side, &trial.workload);
+            events.extend(super::monitors::events(self.plan, id, value));
         }
         let problem = problem.map(|problem| problem.problem.clone());
         events.push(Event::TrialEnd { trial: id, problem });

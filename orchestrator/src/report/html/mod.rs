@@ -7,6 +7,7 @@ mod forest;
 mod functions;
 mod graph;
 mod head;
+mod monitors;
 mod rank;
 mod sides;
 #[cfg(test)]
@@ -74,6 +75,7 @@ pub fn html(report: &Report<'_>, beside: &Beside) -> String {
         html += &functions::section(report, beside, place);
     }
     html += &behind;
+    html += &monitors::section(report);
     html += &sides::section(report);
     html += &head::foot(report);
     html += &format!("<script>\n{SCRIPT}</script>\n</body>\n</html>\n");

@@ -3,6 +3,7 @@
 use super::*;
 use crate::collect::Monitored;
 use crate::report::{changelog, csv, junit, ktap, mail, regzbot};
+use kduel_protocol::Monitor;
 
 /// All of them, by name, within their bounds.
 fn formats(info: &RunInfo, plan: &Plan, records: &[BootRecord]) -> [(&'static str, String); 5] {
@@ -180,15 +181,26 @@ fn a_mail_has_the_monitors_counters_per_second() {
     for record in &mut records {
         let faults = if record.side == "base" { 500.0 } else { 1000.0 };
         let more = record.block as f64;
-        let deltas = [("pgfault", faults + more), ("ctxt", 40.0), ("odd \u{1b}[2J#regzbot", 0.0)];
+        let deltas = [("pgfault", faults + more), ("ctxt", 40.0), ("odd \u{1b}[2J#regzbot", 8.0)];
         let deltas = deltas.map(|(name, delta)| (name.to_owned(), delta)).into();
-        let monitored = Monitored { trial: 0, deltas, elapsed_ns: 2_000_000_000 };
+        let monitored = Monitored {
+            trial: 0,
+            deltas,
+            elapsed_ns: 2_000_000_000,
+            monitor: Some(Monitor::Vmstat),
+            ops: 1000,
+            absent: Default::default(),
+        };
         result_mut(record).monitored.push(monitored);
     }
     let [_, (_, mail), ..] = formats(&info(), &plan, &records);
-    let from = mail.find("monitors beside").unwrap();
-    let shown: Vec<&str> = mail[from..].lines().take(4).collect();
-    insta::assert_snapshot!(shown.join("\n"));
+    let from = mail.find("vmstat beside fork-exit, per second").unwrap();
+    let shown: Vec<&str> = mail[from..].lines().take(5).collect();
+    let row = |name: &str| shown.iter().find(|line| line.contains(name)).copied().unwrap();
+    assert!(shown[1].ends_with("base      patched"), "{shown:?}");
+    let faults: Vec<&str> = row("pgfault").split_whitespace().collect();
+    assert_eq!(faults[..4], ["pgfault", "251.8", "501.8", "+99.3"]);
+    assert!(row("odd").contains("\\x1b[2J\\x23regzbot"), "{shown:?}");
 }
 
 #[test]

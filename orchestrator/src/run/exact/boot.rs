@@ -236,6 +236,7 @@ mod tests {
             image: None,
             trials: vec![crate::collect::testing::trial(0, "fork-exit")],
             monitors: Vec::new(),
+            monitor_terms: Default::default(),
         }
     }
 

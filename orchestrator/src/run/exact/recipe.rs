@@ -82,6 +82,7 @@ impl SealedRecipe<'_> {
             image: guest_image(self.experiment, SEALED_DISK),
             trials: trials.clone(),
             monitors: self.experiment.monitors.clone(),
+            monitor_terms: self.experiment.monitor_terms,
         };
         let json = serde_json::to_vec(&plan).map_err(|error| {
             Failure::new(FailureClass::Internal, format!("the guest's plan: {error}"))

@@ -8,13 +8,13 @@ pub(super) const SIZE: [f64; 2] = [380.0, 230.0];
 
 pub(super) const TOP: f64 = 8.0;
 pub(super) const BOTTOM: f64 = SIZE[1] - 24.0;
-pub(super) const RIGHT: f64 = SIZE[0] - 10.0;
+pub(in crate::report::html) const RIGHT: f64 = SIZE[0] - 10.0;
 
 /// About as wide as a digit.
 const DIGIT: f64 = 6.7;
 
 /// An upright axis and the room right of it.
-pub(super) struct Frame {
+pub(in crate::report::html) struct Frame {
     pub svg: Svg,
     pub y: Scale,
     pub left: f64,

@@ -3,7 +3,7 @@
 mod changes;
 mod data;
 mod ecdf;
-mod frame;
+pub(super) mod frame;
 mod order;
 mod slope;
 mod windows;
