@@ -108,6 +108,8 @@ pub enum FailureClass {
     SidesSame,
     /// The kernel that was named cannot be had, or is nothing that can be booted here.
     KernelUnusable,
+    /// The kernel's source does not compile, or cannot have the config that was asked for.
+    BuildFailed,
     /// A file, a disk, a lock of the host.
     HostIo,
     /// The user stopped it.
@@ -127,7 +129,8 @@ impl FailureClass {
             | Self::ChattyHang
             | Self::Reboot
             | Self::PowerOff
-            | Self::BootFailed => Fault::KernelUnderTest,
+            | Self::BootFailed
+            | Self::BuildFailed => Fault::KernelUnderTest,
             Self::ToolMissing
             | Self::QemuTooOld
             | Self::QemuFailed
@@ -185,6 +188,7 @@ impl FailureClass {
             Self::TopologyMismatch => "guest sees another topology",
             Self::SidesSame => "sides are the same",
             Self::KernelUnusable => "kernel cannot be used",
+            Self::BuildFailed => "kernel does not build",
             Self::HostIo => "host file operation failed",
             Self::Interrupted => "interrupted",
             Self::Internal => "internal error",

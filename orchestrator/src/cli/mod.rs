@@ -12,6 +12,7 @@ mod error;
 mod export;
 mod import;
 mod kernels;
+mod kernels_built;
 mod logging;
 mod page;
 mod placement;
@@ -78,7 +79,7 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Change settings of this host that spoil measurements, and change them back.
     Tune(tune::TuneArgs),
-    /// List, fetch, lock and show kernels.
+    /// List, fetch, build, lock, compare and show kernels.
     Kernels(kernels::KernelsArgs),
     /// List the workloads, or explain one.
     #[command(after_help = workloads::EXAMPLES)]
