@@ -110,6 +110,8 @@ pub enum FailureClass {
     KernelUnusable,
     /// An image that was named cannot be had.
     ImageUnusable,
+    /// The kernel's source does not compile, or cannot have the config that was asked for.
+    BuildFailed,
     /// A file, a disk, a lock of the host.
     HostIo,
     /// The user stopped it.
@@ -129,7 +131,8 @@ impl FailureClass {
             | Self::ChattyHang
             | Self::Reboot
             | Self::PowerOff
-            | Self::BootFailed => Fault::KernelUnderTest,
+            | Self::BootFailed
+            | Self::BuildFailed => Fault::KernelUnderTest,
             Self::ToolMissing
             | Self::QemuTooOld
             | Self::QemuFailed
@@ -190,6 +193,7 @@ impl FailureClass {
             Self::SidesSame => "sides are the same",
             Self::KernelUnusable => "kernel cannot be used",
             Self::ImageUnusable => "image cannot be used",
+            Self::BuildFailed => "kernel does not build",
             Self::HostIo => "host file operation failed",
             Self::Interrupted => "interrupted",
             Self::Internal => "internal error",

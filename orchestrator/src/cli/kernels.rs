@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
+use super::kernels_built;
 use super::talk::tell;
 use crate::config::{KernelSpec, Origin};
 use crate::exit_code;
 use crate::fault::{Failure, FailureClass};
+use crate::provision::source::Built;
 use crate::provision::{Kernel, KernelsLock, Provisioner, Unpacked, sha256_of_file};
 use crate::text;
 
@@ -32,6 +34,27 @@ enum KernelsCommand {
         /// Names of the document or SPECs: debian:bookworm, deb:FILE, ./bzImage, a built tree, v6.12
         #[arg(required = true, value_name = "NAME|SPEC")]
         specs: Vec<String>,
+    },
+    /// Build kernels from source, unless they are in the cache
+    Build {
+        /// Names of the document or SPECs of sources
+        #[arg(required = true, value_name = "NAME|SPEC")]
+        specs: Vec<String>,
+    },
+    /// In what two kernels differ: source, compiler, config, size
+    Diff {
+        /// A name of the document or a SPEC
+        #[arg(value_name = "NAME|SPEC")]
+        a: String,
+        /// Another
+        #[arg(value_name = "NAME|SPEC")]
+        b: String,
+    },
+    /// Delete the objects that are kept to build patched kernels upon
+    Drop {
+        /// Also the kernels that were built
+        #[arg(long)]
+        kernels: bool,
     },
     /// Pin the document's Debian kernels and sources in kernels.lock
     Lock {
@@ -64,6 +87,9 @@ pub fn run(args: &KernelsArgs, context: &KernelsContext<'_>, out: &mut dyn Write
     let done = match &args.command {
         KernelsCommand::List => list(context, out),
         KernelsCommand::Fetch { specs } => fetch(specs, context, out),
+        KernelsCommand::Build { specs } => kernels_built::build(specs, context, out),
+        KernelsCommand::Diff { a, b } => kernels_built::diff([a, b], context, out),
+        KernelsCommand::Drop { kernels } => kernels_built::discard(*kernels, context, out),
         KernelsCommand::Lock { update } => lock(update, context, out),
         KernelsCommand::Show { spec } => show(spec, context, out),
     };
@@ -78,14 +104,16 @@ pub fn run(args: &KernelsArgs, context: &KernelsContext<'_>, out: &mut dyn Write
 
 fn list(context: &KernelsContext<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let kernels = Unpacked::all(context.provisioner.cache())?;
-    if kernels.is_empty() {
+    let built = Built::all(context.provisioner.cache())?;
+    if kernels.is_empty() && built.is_empty() {
         return print(
             out,
             "no kernels in the cache; fetch one: kduel kernels fetch debian:bookworm\n",
         );
     }
-    let mut rows =
-        vec![["RELEASE", "MODULES", "SIZE", "AGE", "SHA-256", "PACKAGE"].map(str::to_owned)];
+    let mut rows = vec![
+        ["RELEASE", "MODULES", "SIZE", "AGE", "SHA-256", "PACKAGE OR SOURCE"].map(str::to_owned),
+    ];
     for kernel in &kernels {
         rows.push([
             kernel.about.release.clone(),
@@ -94,6 +122,23 @@ fn list(context: &KernelsContext<'_>, out: &mut dyn Write) -> Result<(), Failure
             kernel.age().map_or_else(|| "?".to_owned(), in_words),
             kernel.digest("vmlinuz").unwrap_or("?").chars().take(12).collect(),
             kernel.about.name(),
+        ]);
+    }
+    for kernel in &built {
+        rows.push([
+            kernel.about.release.clone(),
+            kernel.about.modules.to_string(),
+            format!("{} MiB", kernel.size_bytes().div_ceil(1 << 20)),
+            kernel.age().map_or_else(|| "?".to_owned(), in_words),
+            kernel
+                .about
+                .digests
+                .get("vmlinuz")
+                .map_or("?", String::as_str)
+                .chars()
+                .take(12)
+                .collect(),
+            kernel.about.origin.clone(),
         ]);
     }
     print(out, &table(&rows))
@@ -201,13 +246,14 @@ fn describe(
             rows.push(["package SHA-256".to_owned(), package.sha256.clone()]);
         }
     }
+    rows.extend(kernels_built::rows(kernel, context)?);
     rows.push(["initramfs".to_owned(), kernel.initramfs.display().to_string()]);
     rows.push(["initramfs SHA-256".to_owned(), kernel.initramfs_sha256.clone()]);
     Ok(table(&rows))
 }
 
 /// Names and specs; everything that is neither a name nor a SPEC is complained about at once.
-fn parse_all<'a>(
+pub(super) fn parse_all<'a>(
     specs: &'a [String],
     context: &KernelsContext<'_>,
 ) -> Result<Vec<(&'a str, KernelSpec)>, Failure> {
@@ -227,12 +273,12 @@ fn parse_all<'a>(
     Err(wrong.into_iter().fold(failure, Failure::detail))
 }
 
-fn load_lock(context: &KernelsContext<'_>) -> Result<Option<KernelsLock>, Failure> {
+pub(super) fn load_lock(context: &KernelsContext<'_>) -> Result<Option<KernelsLock>, Failure> {
     context.lock.map(KernelsLock::load).transpose()
 }
 
 /// A reader that has gone away (`| head`) is no failure.
-fn print(out: &mut dyn Write, text: &str) -> Result<(), Failure> {
+pub(super) fn print(out: &mut dyn Write, text: &str) -> Result<(), Failure> {
     match out.write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::new(FailureClass::HostIo, format!("failed to write the output: {error}")))

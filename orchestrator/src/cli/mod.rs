@@ -13,6 +13,7 @@ mod export;
 mod images;
 mod import;
 mod kernels;
+mod kernels_built;
 mod logging;
 mod page;
 mod placement;
@@ -80,7 +81,7 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Change settings of this host that spoil measurements, and change them back.
     Tune(tune::TuneArgs),
-    /// List, fetch, lock and show kernels.
+    /// List, fetch, build, lock, compare and show kernels.
     Kernels(kernels::KernelsArgs),
     /// List, build, check and remove images: programs that guests do not have themselves.
     Images(images::ImagesArgs),

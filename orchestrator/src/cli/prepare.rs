@@ -11,6 +11,7 @@ use super::placement;
 use super::sight::refuse_blind;
 use super::sources;
 use super::watch::Watcher;
+use crate::analyse::{self, Options};
 use crate::boot::Accel;
 use crate::boot::fake::Script;
 use crate::collect::{
@@ -112,6 +113,7 @@ fn start(
     info.qemu = rig.qemu_info();
     info.kernels = identities(&plan, &rig.kernels);
     sources::enter(&sources, &mut info.kernels);
+    info.configs = configs(&plan, &rig.kernels);
     let runs = options.out.clone().unwrap_or_else(|| environment.runs_dir());
     let lock = placement::hold(&plan, environment, !options.no_wait, watcher)?;
     let folder = RunFolder::create(&runs, &plan, info)?;
@@ -497,6 +499,17 @@ pub(super) fn identities(
             Some((side.kernel_name.clone(), KernelIdentity::from(kernel)))
         })
         .collect()
+}
+
+/// In what the configs of the kernels differ.
+fn configs(plan: &Plan, kernels: &BTreeMap<KernelSpec, Kernel>) -> BTreeMap<String, Options> {
+    let sides = plan.experiments.iter().flat_map(|experiment| &experiment.sides);
+    let config = |path: &PathBuf| std::fs::read_to_string(path).ok();
+    let known = sides.filter_map(|side| {
+        let text = kernels.get(&side.kernel)?.config.as_ref().and_then(config)?;
+        Some((side.kernel_name.clone(), analyse::options(&text)))
+    });
+    analyse::telling(known.collect())
 }
 
 #[cfg(test)]

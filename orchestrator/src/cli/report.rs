@@ -198,6 +198,7 @@ fn escape_lines(text: &str) -> String {
 pub fn analyse_stored(stored: &StoredRun) -> Analysis {
     let mut analysis = analyse(&stored.plan, &stored.records);
     analysis.warnings.extend(stored.info.ended.iter().cloned());
+    analysis.warnings.extend(crate::report::spoilt(&stored.info, &stored.plan));
     if let Some(cut) = &stored.cut {
         let (line, bytes) =
             (cut.line, count(usize::try_from(cut.bytes).unwrap_or(usize::MAX), "byte"));

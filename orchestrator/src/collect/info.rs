@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::analyse::Options;
 use crate::boot::Accel;
 use crate::id::RunId;
 use crate::provision::Kernel;
@@ -42,6 +43,10 @@ pub struct RunInfo {
     pub ended: Vec<String>,
     /// By the name the plan's sides have for it.
     pub kernels: BTreeMap<String, KernelIdentity>,
+    /// By the same names what their configs do not have in common, and what spoils measurements; kernels
+    /// whose config is not known left out.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub configs: BTreeMap<String, Options>,
     /// Ids of the runs whose sides are compared; empty for a run that was carried out.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub compared: Vec<String>,
@@ -66,6 +71,7 @@ impl RunInfo {
             host: HostInfo::default(),
             ended: Vec::new(),
             kernels: BTreeMap::new(),
+            configs: BTreeMap::new(),
             compared: Vec::new(),
             exported: None,
         }

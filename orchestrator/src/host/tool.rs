@@ -4,7 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -131,6 +131,44 @@ impl Tool {
         Ok(file.into())
     }
 
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.args)
+            .env("LC_ALL", "C")
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        die_with_parent(&mut command);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command
+    }
+
+    /// Runs it to its end, however long that takes, and gives each line of its standard output to
+    /// `heard`, invalid UTF-8 replaced. What comes back has an empty `stdout`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tool::run`].
+    pub fn lines(&self, heard: &mut dyn FnMut(&str)) -> Result<ToolOutput, Failure> {
+        let mut child = self.command().spawn().map_err(|error| self.not_started(&error))?;
+        let stderr = reader(child.stderr.take());
+        if let Some(pipe) = child.stdout.take() {
+            let mut pipe = BufReader::new(pipe);
+            let mut line = Vec::new();
+            while pipe.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
+                heard(String::from_utf8_lossy(&line).trim_end());
+                line.clear();
+            }
+        }
+        let status = child.wait().map_err(|error| self.not_started(&error))?;
+        let stderr = String::from_utf8_lossy(&stderr.join().unwrap_or_default()).into_owned();
+        Ok(ToolOutput { status, stdout: Vec::new(), stderr })
+    }
+
     fn wait(&self, child: &mut Child, longest: Duration) -> Result<ExitStatus, Failure> {
         let deadline = Deadline::after(longest);
         loop {
@@ -205,6 +243,15 @@ mod tests {
         assert!(output.stdout.starts_with(b" 1 "), "PATH is the shell's own default");
         let output = tool.input(&file).env("PATH", "/bin").run(Duration::from_secs(5)).unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "read 1 /bin\n");
+    }
+
+    #[test]
+    fn lines_are_heard_as_they_come() {
+        let mut heard = Vec::new();
+        let script = "echo one; echo err >&2; printf two; exit 4";
+        let output = shell(script).lines(&mut |line| heard.push(line.to_owned())).unwrap();
+        assert_eq!((heard, output.stderr.as_str()), (vec!["one".into(), "two".into()], "err\n"));
+        assert_eq!(output.status.code(), Some(4));
     }
 
     #[test]

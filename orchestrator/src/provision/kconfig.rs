@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use crate::fault::{Failure, FailureClass};
 
 /// Options that must be built in.
-const BUILT_IN: &str = include_str!("../../../images/kconfig/guest.config");
+pub(super) const BUILT_IN: &str = include_str!("../../../images/kconfig/guest.config");
 
 /// Options for which a module will do, if modules come with the kernel.
-const OR_MODULE: &str = include_str!("../../../images/kconfig/guest-modules.config");
+pub(super) const OR_MODULE: &str = include_str!("../../../images/kconfig/guest-modules.config");
 
 /// Checks the text of a `.config`; `has_modules`: modules come with the kernel. `kernel` is what
 /// the user called it.

@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use crate::analyse::{
     AllPairs, Comparison, CountPair, DistributionSummary, ExactFinding, ExactGuest, ExactWord,
-    GeometricLine, SideNoise, SideSummary, TimedFinding, Verdict, cmdline_words, geometric_lines,
+    GeometricLine, OptionDifference, SideNoise, SideSummary, TimedFinding, Verdict, cmdline_words,
+    geometric_lines,
 };
 use crate::boot::Accel;
 use crate::fault::Fault;
@@ -242,6 +243,9 @@ struct SideJson {
     completed: usize,
     ready_ms: Option<f64>,
     failures: Vec<FailureJson>,
+    /// What is not as in the base's config.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    config_differences: Vec<OptionDifference>,
     #[serde(skip_serializing_if = "Option::is_none")]
     noise: Option<SideNoise>,
     /// What the guest's kernel told.
@@ -304,6 +308,8 @@ fn side(report: &Report<'_>, side: &SideSummary) -> SideJson {
         completed: side.completed,
         ready_ms: side.ready_ms,
         failures: side.failures.iter().map(failure).collect(),
+        config_differences: super::options::of_side(report.info, report.plan, side)
+            .unwrap_or_default(),
         noise: side.noise.clone(),
         caches: facts.map(|facts| facts.caches.iter().map(cache).collect()).unwrap_or_default(),
         scheduler_domains: facts

@@ -69,7 +69,7 @@ fn sides_of(page: &mut Plain, report: &Report<'_>, experiment: &PlannedExperimen
     let width = own.iter().map(|side| side.name.chars().count()).max().unwrap_or(0).min(16);
     for side in own {
         let mut lead = format!("  {:<width$}  ", clipped(&side.name, width));
-        for line in sides::describe(report.info, side) {
+        for line in sides::describe(report, side) {
             page.paragraph(&lead, &line);
             lead = " ".repeat(lead.len());
         }

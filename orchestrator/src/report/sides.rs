@@ -8,15 +8,15 @@ use crate::host::git::short;
 use crate::id::BootId;
 use crate::text::count;
 
-use super::number;
 use super::page::Page;
+use super::{Report, number, options};
 
 /// Who was compared: kernel, build, command line, knobs as they read back.
-pub(super) fn sides(page: &mut Page, info: &RunInfo, sides: &[&SideSummary]) {
+pub(super) fn sides(page: &mut Page, report: &Report<'_>, sides: &[&SideSummary]) {
     let width = name_width(sides);
     for side in sides {
         let mut lead = format!("  {:<width$}  ", side.name);
-        for line in describe(info, side) {
+        for line in describe(report, side) {
             page.paragraph(&lead, [line.into()]);
             lead = " ".repeat(lead.chars().count());
         }
@@ -28,8 +28,8 @@ fn name_width(sides: &[&SideSummary]) -> usize {
 }
 
 /// One side in lines: kernel, build, command line, knobs, boots.
-pub(super) fn describe(info: &RunInfo, side: &SideSummary) -> Vec<String> {
-    let kernel = info.kernels.get(&side.kernel_name);
+pub(super) fn describe(report: &Report<'_>, side: &SideSummary) -> Vec<String> {
+    let kernel = report.info.kernels.get(&side.kernel_name);
     let release = side.facts.as_ref().map(|facts| facts.release.as_str());
     let release =
         release.or_else(|| kernel.map(|kernel| kernel.release.as_str())).unwrap_or("never seen");
@@ -42,6 +42,7 @@ pub(super) fn describe(info: &RunInfo, side: &SideSummary) -> Vec<String> {
         }
         lines.push(format!("command line: {}", cmdline_words(&facts.cmdline).join(" ")));
     }
+    lines.extend(options::line(report, side));
     lines.extend(side.knobs.iter().map(knob));
     let boots = match side.boots {
         0 => "not booted".to_owned(),

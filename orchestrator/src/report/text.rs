@@ -112,7 +112,7 @@ fn one_experiment(page: &mut Page, report: &Report<'_>, experiment: &PlannedExpe
     let shape = shape::summary(&experiment.topology);
     let how = at_once(experiment);
     page.paragraph("", [format!("{name} on {topology} ({shape}){how}").into()]);
-    sides::sides(page, report.info, &own_sides);
+    sides::sides(page, report, &own_sides);
     if own_sides.iter().any(|side| !side.failures.is_empty()) {
         page.blank();
         page.line("failures");

@@ -29,7 +29,7 @@ impl Need {
 pub const QEMU: &str = "qemu-system-x86";
 
 /// Everything, in the order in which it is told.
-pub const NEEDS: [Need; 9] = [
+pub const NEEDS: [Need; 16] = [
     Need { package: QEMU, why: "boots the guests (version 10 or newer)", present: qemu },
     Need { package: "busybox-static", why: "is the guests' userland", present: busybox },
     Need {
@@ -49,6 +49,37 @@ pub const NEEDS: [Need; 9] = [
         package: "xz-utils",
         why: "unpacks kernel packages and modules",
         present: || shell::find_program("xz").is_some(),
+    },
+    Need {
+        package: "make",
+        why: "builds kernels",
+        present: || shell::find_program("make").is_some(),
+    },
+    Need { package: "bc", why: "builds kernels", present: || shell::find_program("bc").is_some() },
+    Need {
+        package: "bison",
+        why: "builds kernels",
+        present: || shell::find_program("bison").is_some(),
+    },
+    Need {
+        package: "flex",
+        why: "builds kernels",
+        present: || shell::find_program("flex").is_some(),
+    },
+    Need {
+        package: "perl",
+        why: "builds kernels",
+        present: || shell::find_program("perl").is_some(),
+    },
+    Need {
+        package: "lz4",
+        why: "compresses kernels that are built",
+        present: || shell::find_program("lz4").is_some(),
+    },
+    Need {
+        package: "libelf-dev",
+        why: "is what a kernel's own tools are built on",
+        present: || Path::new("/usr/include/gelf.h").is_file(),
     },
     Need {
         package: "zstd",

@@ -212,6 +212,8 @@ fn info(asked: &[Asked], matches: &[Match], names: &KernelNames, despite: &[Obst
         host: first.host.clone(),
         ended: Vec::new(),
         kernels,
+        // Each run has kept only what differs among its own kernels.
+        configs: BTreeMap::new(),
         compared: ids,
         exported: None,
     }

@@ -1,18 +1,31 @@
 //! Kernels from source: trees, patches, configs, builds.
 
+mod build;
+#[cfg(test)]
+mod build_tests;
 mod changes;
+mod config;
 mod diff;
+mod failure;
 mod fetch;
 mod folder;
 mod git;
+mod layers;
 mod mail;
+mod options;
 mod patch;
 mod pin;
 mod pristine;
+mod progress;
 mod record;
+mod room;
+mod sections;
+mod store;
+mod symbols;
 mod tarball;
 #[cfg(test)]
 mod tests;
+mod toolchain;
 
 pub use git::settled;
 pub use record::Record;
@@ -24,7 +37,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Provisioner, Source};
 use crate::config::SourceSpec;
-use crate::fault::{Failure, FailureClass};
+use crate::fault::Failure;
+
+pub use sections::sections;
+pub use store::{About, Built, OBJECTS_KEPT};
 
 /// A source tree that is ready to be built: a folder that nobody writes to, and what lies over it.
 /// Both are in the cache. Time stamps say nothing: those of `changed` may be older than objects that
@@ -65,9 +81,8 @@ impl Provisioner {
     }
 
     /// The kernel that `spec` builds.
-    pub(super) fn built(&self, _spec: &SourceSpec) -> Result<Source, Failure> {
-        let title = "kernels from source are not supported yet by this version";
-        Err(Failure::new(FailureClass::KernelUnusable, title))
+    pub(super) fn built(&self, spec: &SourceSpec) -> Result<Source, Failure> {
+        self.build(spec)?.source()
     }
 }
 

@@ -2,10 +2,9 @@
 
 use super::super::markup::safe;
 use super::super::text::at_once;
-use super::super::{Report, exact, sides};
+use super::super::{Report, exact, options, sides};
 use crate::analyse::{SideSummary, cmdline_words};
 use crate::boot::Accel;
-use crate::collect::RunInfo;
 use crate::plan::{Measure, PlannedExperiment, shape};
 use crate::text::count;
 
@@ -31,7 +30,7 @@ fn one(report: &Report<'_>, experiment: &PlannedExperiment) -> String {
         safe(&experiment.topology_name),
         shape::summary(&experiment.topology),
         at_once(experiment),
-        table(report.info, &own)
+        table(report, &own)
     );
     let failures: String = own.iter().map(|side| failures(side)).collect();
     if !failures.is_empty() {
@@ -45,10 +44,10 @@ fn one(report: &Report<'_>, experiment: &PlannedExperiment) -> String {
 }
 
 /// A column for each side; what differs stands out.
-fn table(info: &RunInfo, sides: &[&SideSummary]) -> String {
+fn table(report: &Report<'_>, sides: &[&SideSummary]) -> String {
     let names: String =
         sides.iter().map(|side| format!("<th scope=\"col\">{}</th>", safe(&side.name))).collect();
-    let columns: Vec<[(&str, String); 8]> = sides.iter().map(|side| facts(info, side)).collect();
+    let columns: Vec<[(&str, String); 9]> = sides.iter().map(|side| facts(report, side)).collect();
     let mut html = format!(
         "<div class=\"wide\"><table class=\"sides\">\n<thead><tr><td></td>{names}</tr></thead>\n<tbody>\n"
     );
@@ -59,7 +58,7 @@ fn table(info: &RunInfo, sides: &[&SideSummary]) -> String {
             continue;
         }
         // How the boots went is not what was compared.
-        let told = row < 6 && cells.iter().any(|cell| *cell != cells[0]);
+        let told = row < 7 && cells.iter().any(|cell| *cell != cells[0]);
         let class = if told { " class=\"differs\"" } else { "" };
         let cell = |text: &&String| format!("<td>{}</td>", lines(text));
         let cells: String = cells.iter().map(cell).collect();
@@ -75,9 +74,9 @@ fn lines(text: &str) -> String {
     }
 }
 
-/// In the order of the rows; the first six are what makes a side what it is.
-fn facts(info: &RunInfo, side: &SideSummary) -> [(&'static str, String); 8] {
-    let kernel = info.kernels.get(&side.kernel_name);
+/// In the order of the rows; the first seven are what makes a side what it is.
+fn facts(report: &Report<'_>, side: &SideSummary) -> [(&'static str, String); 9] {
+    let kernel = report.info.kernels.get(&side.kernel_name);
     let facts = side.facts.as_ref();
     let release = facts.map(|facts| facts.release.clone());
     let release = release.or_else(|| kernel.map(|kernel| kernel.release.clone()));
@@ -99,6 +98,7 @@ fn facts(info: &RunInfo, side: &SideSummary) -> [(&'static str, String); 8] {
             "command line",
             facts.map(|facts| cmdline_words(&facts.cmdline).join(" ")).unwrap_or_default(),
         ),
+        ("config", options::line(report, side).unwrap_or_default()),
         ("knobs", knobs.join("\n")),
         ("boots", boots),
         ("ready after", ready.unwrap_or_default()),
