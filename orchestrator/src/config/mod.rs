@@ -5,6 +5,7 @@
 //! `Check` and give checked types.
 
 mod adhoc;
+mod case;
 mod check;
 mod claims;
 mod command;
@@ -12,6 +13,7 @@ mod diagnostic;
 mod document;
 pub mod environment;
 mod exact;
+mod expect;
 mod experiment;
 mod files;
 mod kernel_spec;
@@ -28,6 +30,7 @@ mod topologies;
 mod topology_rules;
 mod workloads;
 
+pub use case::{Case, load_case};
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use environment::{Environment, EnvironmentError};
 pub use exact::Terms as ExactTermsGiven;
