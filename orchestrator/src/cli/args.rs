@@ -15,6 +15,7 @@ use crate::units;
 pub const RUN_EXAMPLES: &str = "\
 Examples:
   kduel run                                     every experiment of ./kernels.yaml
+  kduel run cases/task-classes                  a folder with an experiment, and what must come out of it
   kduel run fork demo --quick                   two of them, with few pairs and one look
   kduel run -a debian:bookworm -b debian:bookworm-backports -w fork-exit,syscall
   kduel run -a debian:bookworm -b debian:bookworm --append-b mitigations=off -w syscall:call=getppid
@@ -35,7 +36,8 @@ A WORKLOAD is NAME[:PARAMETER=VALUE[+VALUE…]]…; several values are a sweep. 
 /// What is compared, and how. Shared by `run` and `plan`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunArgs {
-    /// Experiments of the document; all of them if none is named.
+    /// Experiments of the document; all of them if none is named. A word with a slash is a folder: its
+    /// kernels.yaml is the document, its expect.yaml says what must come out; see `kduel cases`.
     #[arg(value_name = "EXPERIMENT")]
     pub experiments: Vec<String>,
 

@@ -5,6 +5,7 @@ mod add;
 mod annotate;
 pub mod args;
 mod calibrate;
+mod cases;
 mod chains;
 mod compare;
 mod doctor;
@@ -96,6 +97,8 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Write a run into one file that other commands take elsewhere.
     Export(export::ExportArgs),
+    /// List the cases: reports of others as folders that `run` runs, and what came out.
+    Cases(cases::CasesArgs),
     /// Show the executed code of a function with exact counts, both sides as a diff.
     Annotate(annotate::AnnotateArgs),
     /// Show one operation of a stored exact run call by call, both sides.
@@ -187,6 +190,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8, CliError>
         Command::Trace(args) => trace::run(&args, environment),
         Command::Verify(args) => verify::run(&args, environment),
         Command::Add(args) => add::run(&args, environment),
+        Command::Cases(args) => cases::run(&args, environment),
         Command::Import(args) => import::run(&args),
         Command::Shell(args) => shell::run(&args, environment),
         Command::Schema { of: Schema::Report } => {

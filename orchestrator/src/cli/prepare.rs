@@ -109,6 +109,7 @@ fn start(
     let mut info = RunInfo::new(rig.accel, std::env::args().collect());
     info.label.clone_from(&options.label);
     info.out = options.out.as_ref().map(|out| environment.current_dir.join(out));
+    info.case.clone_from(&loaded.case);
     info.host = HostInfo::read(Path::new("/"));
     info.qemu = rig.qemu_info();
     info.kernels = identities(&plan, &rig.kernels);

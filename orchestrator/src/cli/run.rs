@@ -10,7 +10,7 @@ use super::args::{FailOn, RUN_EXAMPLES, RunArgs, RunOptions};
 use super::prepare::{Prepared, prepare};
 use super::talk::tell;
 use super::watch::{WatchOptions, Watcher};
-use super::{CliError, calibrate, logging, profile, report, signals};
+use super::{CliError, calibrate, cases, logging, profile, report, signals};
 use crate::analyse::profile::RunProfiles;
 use crate::analyse::{Analysis, Verdict};
 use crate::clock::Deadline;
@@ -163,7 +163,12 @@ pub(super) fn conclude(
             tell(&format!("interrupted; `kduel run --resume {run}` goes on"));
             Ok(exit_code::INTERRUPTED)
         }
-        None => derived.map(|()| exit_code_of(&analysis, options)).map_err(Into::into),
+        None => {
+            derived?;
+            let usual = exit_code_of(&analysis, options);
+            let held = cases::conclude(&stored, &analysis, options.json, environment)?;
+            Ok(held.map_or(usual, |held| of_case(held, usual)))
+        }
     }
 }
 
@@ -185,6 +190,15 @@ fn write_derived(prepared: &Prepared, stored: &StoredRun, json: &str) -> Result<
     let samples = samples_jsonl(&stored.plan, &stored.records);
     prepared.folder.write_derived("samples.jsonl", &samples)?;
     prepared.folder.write_derived("report.json", json)
+}
+
+/// A case asks whether what must come out did, and a regression may be just that.
+fn of_case(held: bool, usual: u8) -> u8 {
+    match (held, usual) {
+        (true, _) => exit_code::DONE,
+        (false, exit_code::KERNEL_FAILED | exit_code::RIG) => usual,
+        (false, _) => exit_code::REGRESSION,
+    }
 }
 
 fn exit_code_of(analysis: &Analysis, options: &RunOptions) -> u8 {

@@ -27,6 +27,9 @@ pub struct RunInfo {
     /// Where its folder was put, if not into the state directory.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub out: Option<PathBuf>,
+    /// The folder of the case that it was a run of, absolute.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub case: Option<PathBuf>,
     /// kduel's own version.
     pub kduel: String,
     /// The command that started it, program first.
@@ -64,6 +67,7 @@ impl RunInfo {
             started: jiff::Timestamp::UNIX_EPOCH,
             label: None,
             out: None,
+            case: None,
             kduel: env!("CARGO_PKG_VERSION").to_owned(),
             command,
             accelerator,

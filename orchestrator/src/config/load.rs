@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use kduel_stats::FEWEST_PAIRS;
 
 use super::adhoc::{self, CommandLine};
+use super::case;
 use super::check::Check;
 use super::default_sides::{self, Filled};
 use super::diagnostic::{COMMAND_LINE, Diagnostic, Diagnostics, Source, Spot};
@@ -31,6 +32,8 @@ pub struct Loaded {
     pub experiments: Vec<Experiment>,
     /// The document that was read; absent for an ad-hoc comparison.
     pub document: Option<PathBuf>,
+    /// The folder of the case that was asked for, absolute.
+    pub case: Option<PathBuf>,
     /// The `kernels:` of the document, used or not.
     pub kernels: BTreeMap<String, KernelSpec>,
     /// `--seed`.
@@ -157,10 +160,20 @@ fn from_document(
     one_run: bool,
 ) -> Result<Loaded, Diagnostics> {
     let current = current_files(environment);
-    let named = args.file.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_DOCUMENT));
-    let name = string(&named);
+    let case_folder = args.experiments.iter().find(|word| case::is_folder(word));
+    let name = match (&args.file, case_folder) {
+        (Some(file), _) => string(file),
+        (None, Some(folder)) => string(&Path::new(folder).join(DEFAULT_DOCUMENT)),
+        (None, None) => DEFAULT_DOCUMENT.to_owned(),
+    };
     let path = current.absolute(&name);
-    let bytes = read(&path, &name, args.file.is_none())?;
+    let hint = match case_folder {
+        Some(_) => "a word with a slash is a folder with a kernels.yaml in it",
+        None => {
+            "compare without a document: kduel run -a debian:bookworm -b debian:trixie -w fork-exit"
+        }
+    };
+    let bytes = read(&path, &name, args.file.is_none().then_some(hint))?;
     let (source, root, complaints) = document::parse(0, &name, &bytes)?;
     let folder = path.parent().unwrap_or(&path).to_owned();
     let mut check = Check::new(Files { folder: &folder, ..current });
@@ -175,16 +188,21 @@ fn from_document(
     }
     check.sources = vec![source, words.source().clone()];
     check.found.extend(complaints);
-    let selected = without_folders(&mut check, selected);
-    let Resolved { experiments, kernels } =
+    let selected = without_folders(&mut check, selected, args.file.is_some());
+    let Resolved { mut experiments, kernels } =
         resolve::resolve(&mut check, &root, &selected, &overrides(args));
     if one_run {
         resolve::together(&mut check, &root, &experiments);
     }
+    if let Some(shown) = case_folder {
+        case::read_into(&mut check, shown, &root, &mut experiments);
+    }
     finish(check.found, &name)?;
+    let case = case_folder.map(|_| folder.canonicalize().unwrap_or_else(|_| folder.clone()));
     Ok(Loaded {
         experiments,
         document: Some(path),
+        case,
         kernels,
         seed: args.seed,
         calibrate: args.calibrate,
@@ -193,27 +211,43 @@ fn from_document(
     })
 }
 
-/// Folders of experiments come with a later version.
-fn without_folders(check: &mut Check<'_>, selected: Vec<(String, Spot)>) -> Vec<(String, Spot)> {
+/// The words that name experiments, not a folder; that has a document of its own.
+fn without_folders(
+    check: &mut Check<'_>,
+    selected: Vec<(String, Spot)>,
+    named: bool,
+) -> Vec<(String, Spot)> {
     let (folders, names): (Vec<_>, Vec<_>) =
-        selected.into_iter().partition(|(word, _)| word.contains('/'));
-    for (word, spot) in folders {
-        let hint = format!("give the document inside it with -f {word}/kernels.yaml");
-        check.advise(spot, "folders of experiments are not supported yet by this version", hint);
+        selected.into_iter().partition(|(word, _)| case::is_folder(word));
+    for (place, (_, spot)) in folders.iter().enumerate() {
+        if named {
+            let hint = "leave out either the folder or -f";
+            check.advise(*spot, "a folder has a document of its own", hint);
+        } else if place > 0 {
+            check.advise(*spot, "one run has one folder", "run them one after the other");
+        }
     }
     names
 }
 
-fn read(path: &Path, name: &str, default: bool) -> Result<Vec<u8>, Diagnostics> {
+fn read(path: &Path, name: &str, hint: Option<&str>) -> Result<Vec<u8>, Diagnostics> {
+    let read = read_bytes(path);
+    read.map_err(|error| {
+        let complaint = Diagnostic::whole(name, format!("failed to read the document: {error}"));
+        Diagnostics::one(match hint {
+            Some(hint) => complaint.hint(hint),
+            None => complaint,
+        })
+    })
+}
+
+/// A file, cut off where it is longer than any document.
+pub(super) fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
     use std::io::Read;
     let limit = document::MAX_BYTES as u64 + 1;
     let mut bytes = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes));
-    let Err(error) = read else { return Ok(bytes) };
-    let complaint = Diagnostic::whole(name, format!("failed to read the document: {error}"));
-    let hint =
-        "compare without a document: kduel run -a debian:bookworm -b debian:trixie -w fork-exit";
-    Err(Diagnostics::one(if default { complaint.hint(hint) } else { complaint }))
+    std::fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn from_flags(args: &RunArgs, environment: &Environment) -> Result<Loaded, Diagnostics> {
@@ -250,6 +284,7 @@ fn from_flags(args: &RunArgs, environment: &Environment) -> Result<Loaded, Diagn
     Ok(Loaded {
         experiments,
         document: None,
+        case: None,
         kernels: BTreeMap::new(),
         seed: args.seed,
         calibrate: args.calibrate,
@@ -335,7 +370,7 @@ fn margin(args: &RunArgs) -> MarginTerms {
     terms
 }
 
-fn current_files(environment: &Environment) -> Files<'_> {
+pub(super) fn current_files(environment: &Environment) -> Files<'_> {
     Files {
         folder: &environment.current_dir,
         home: environment.home.as_deref(),
@@ -344,9 +379,13 @@ fn current_files(environment: &Environment) -> Files<'_> {
 }
 
 /// Complaints in order of position, the document's first, each once.
-fn finish(mut found: Vec<Diagnostic>, first: &str) -> Result<(), Diagnostics> {
+pub(super) fn finish(mut found: Vec<Diagnostic>, first: &str) -> Result<(), Diagnostics> {
     const MOST: usize = 1000;
-    found.sort_by_key(|d| (d.file != first, d.line, d.column));
+    found.sort_by(|a, b| {
+        let place = |d: &Diagnostic| (d.file != first, d.line, d.column);
+        let file = |d: &Diagnostic| (d.file != first, d.file == COMMAND_LINE);
+        (file(a), &a.file, place(a)).cmp(&(file(b), &b.file, place(b)))
+    });
     found.truncate(MOST);
     let mut ordered: Vec<Diagnostic> = Vec::new();
     for diagnostic in found {

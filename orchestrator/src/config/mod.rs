@@ -6,6 +6,7 @@
 
 mod adhoc;
 mod adhoc_kernels;
+mod case;
 mod check;
 mod claims;
 mod command;
@@ -15,6 +16,7 @@ mod diagnostic;
 mod document;
 pub mod environment;
 mod exact;
+mod expect;
 mod experiment;
 mod files;
 mod image;
@@ -36,6 +38,7 @@ mod topologies;
 mod topology_rules;
 mod workloads;
 
+pub use case::{Case, load_case};
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use environment::{Environment, EnvironmentError};
 pub use exact::Terms as ExactTermsGiven;

@@ -1,6 +1,7 @@
 //! Comparisons as text, as JSON and as a page. Pure.
 
 mod annotate;
+mod case;
 mod chains;
 mod changelog;
 mod claims;
@@ -38,6 +39,7 @@ mod trace;
 mod words;
 
 pub use annotate::{annotation_html, annotation_text};
+pub use case::{expectation_json, expectations};
 pub use chains::{FlameGraph, WorkloadChains, flame_graph, folded};
 pub use changelog::changelog;
 pub use csv::csv;

@@ -205,6 +205,7 @@ fn info(asked: &[Asked], matches: &[Match], names: &KernelNames, despite: &[Obst
         started: asked.iter().map(|one| one.run.info.started).max().unwrap_or(first.started),
         label: None,
         out: None,
+        case: None,
         kduel: first.kduel.clone(),
         command,
         accelerator: first.accelerator,
