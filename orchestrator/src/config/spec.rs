@@ -8,7 +8,7 @@ pub const SPEC_HELP: &str = "\
 a kernel is debian:SUITE[/FLAVOUR][=VERSION], deb:FILE, a path to a bzImage, a path to a built tree, or host
 or built here: a git revision, `.` (this working tree as it is), source:PACKAGE@SUITE[=VERSION],
 a path to a tarball or a source tree; patches on top: SPEC+FILE.mbx, SPEC+FILE.patch, SPEC+series
-for example debian:bookworm, ./bzImage, v6.12, .+fix.mbx, source:linux-source-6.1@bookworm";
+for example debian:bookworm, debian:sid/amd64=7.2, ./bzImage, v6.12, .+fix.mbx";
 
 /// The flavour if none is written.
 pub const DEFAULT_FLAVOUR: &str = "cloud-amd64";
