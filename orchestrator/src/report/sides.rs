@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use kduel_protocol::KnobReading;
 
 use crate::analyse::{FailureGroup, SideNoise, SideSummary, cmdline_words};
-use crate::collect::{RunInfo, SourceIdentity};
+use crate::collect::SourceIdentity;
 use crate::host::git::short;
 use crate::id::BootId;
 use crate::text::count;

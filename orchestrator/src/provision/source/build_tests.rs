@@ -49,6 +49,7 @@ impl Bench {
             agent: PathBuf::from("agent"),
             tell: Arc::new(move |what| heard.lock().unwrap().push(what)),
             host_root: dir.path().join("no-host"),
+            modules: &[],
         };
         let bench = Self { dir, provisioner, told };
         bench.write("linux/Makefile", MAKEFILE.as_bytes());
