@@ -65,6 +65,7 @@ pub fn build(recipe: &Recipe, archive: &str, folder: &Path) -> Result<Built, Fai
     }
     let hook = folder.join("hook");
     fs::write(&hook, script(recipe, folder))
+        .and_then(|()| fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)))
         .map_err(|error| Failure::host_io("write", &hook, &error))?;
     let output = Tool::new("mmdebstrap")
         .args(arguments(recipe, archive, &hook, rustix::process::geteuid().is_root()))
