@@ -108,7 +108,7 @@ fn a_folder_without_expectations_is_judged_as_ever() {
 }
 
 #[test]
-fn all_that_is_wrong_in_a_case_is_told_at_once() {
+fn what_is_wrong_in_a_case_is_told_at_once() {
     let claim = "
 version: 1
 reprot: x

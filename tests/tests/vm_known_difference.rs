@@ -52,7 +52,7 @@ fn row(line: &str) -> Option<Row> {
     })
 }
 
-/// Ten lines of source: two functions, each of which takes and leaves a mutex.
+/// Two functions, each of which takes and leaves a mutex, and the memory that they keep a task's class in.
 #[test]
 fn all_a_mutex_and_a_counter_in_fork_and_exit_are_seen_to_the_instruction() {
     let [plain, patched] = images();
@@ -69,16 +69,20 @@ fn all_a_mutex_and_a_counter_in_fork_and_exit_are_seen_to_the_instruction() {
         let found = rows.iter().find(|row| row.function == name);
         found.unwrap_or_else(|| panic!("no {name} in {report}"))
     };
-    for new in ["task_class_fork", "task_class_exit"] {
-        assert_eq!(row(new).calls, [0.0, 1.0], "{new} in {report}");
+    for (new, calls) in
+        [("task_class_join", 1.0), ("task_class_leave", 1.0), ("task_class_count", 2.0)]
+    {
+        assert_eq!(row(new).calls, [0.0, calls], "{new} in {report}");
     }
     for lock in ["mutex_lock", "mutex_unlock"] {
         let [before, now] = row(lock).calls;
         assert!((now - before - 2.0).abs() < 0.01, "{lock} in {report}");
     }
-    let known = ["task_class_fork", "task_class_exit", "mutex_lock", "mutex_unlock"];
+    let known = ["task_class_join", "task_class_leave", "task_class_count"];
+    let known = known.into_iter().chain(["mutex_lock", "mutex_unlock", "kmalloc_trace"]);
+    let known = known.chain(["__kmem_cache_alloc_node", "__kmem_cache_free", "kfree"]);
     let callers = ["copy_process", "do_exit"];
-    let sum: f64 = known.iter().chain(&callers).map(|name| row(name).change).sum();
+    let sum: f64 = known.chain(callers).map(|name| row(name).change).sum();
     let total = row("(total)");
     assert!((total.change - sum).abs() < UNEXPLAINED * total.base, "{sum} in {report}");
     sandbox.assert_nothing_left();
