@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use super::kernels::table;
-use super::prepare;
+use super::plan_images;
 use super::{CliError, report, watch};
 use crate::config::{DEFAULT_DOCUMENT, Environment};
 use crate::exit_code;
@@ -61,7 +61,7 @@ enum ImagesCommand {
 /// An image cannot be built, or the cache not be read.
 pub fn run(args: &ImagesArgs, environment: &Environment) -> Result<u8, CliError> {
     let watcher = watch::Watcher::new(false, Default::default());
-    let images = prepare::images(environment, &watcher);
+    let images = plan_images::images(environment, &watcher);
     let done = match &args.command {
         ImagesCommand::List => list(&images),
         ImagesCommand::Build { names, update } => build(names, *update, &images, environment),

@@ -19,6 +19,7 @@ mod logging;
 mod page;
 mod placement;
 pub mod plan;
+mod plan_images;
 mod prepare;
 mod profile;
 mod report;

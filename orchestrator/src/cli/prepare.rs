@@ -8,6 +8,7 @@ use super::CliError;
 use super::accelerator::choose_accel;
 use super::args::{AccelArg, RunArgs, RunOptions};
 use super::placement;
+use super::plan_images;
 use super::sight::refuse_blind;
 use super::sources;
 use super::watch::Watcher;
@@ -24,9 +25,8 @@ use crate::fault::{Failure, FailureClass};
 use crate::host::lock::CpuLock;
 use crate::host::qemu::Qemu;
 use crate::host::tool;
-use crate::plan::{self, Measure, Plan, PlannedImage, PlannedSide};
-use crate::provision::image::{Images, ImagesLock};
-use crate::provision::{Cache, Kernel, KernelsLock, Provisioner, image_modules, pin_files};
+use crate::plan::{self, Measure, Plan, PlannedSide};
+use crate::provision::{Kernel, KernelsLock, Provisioner, pin_files};
 use crate::run::Backend;
 use crate::run::exact::{ExactRig, MachineDigests};
 use crate::text::escape;
@@ -90,7 +90,7 @@ fn start(
         pin_files(&mut experiment.files)?;
     }
     if args.backend.is_none() {
-        pin_images(&mut plan, loaded.document.as_deref(), environment, watcher)?;
+        plan_images::pin(&mut plan, loaded.document.as_deref(), environment, watcher)?;
     }
     let wanted = Wanted::New { document: loaded.document.as_deref() };
     let rig = Rig::find(args, environment, &plan, wanted, watcher)?;
@@ -351,55 +351,6 @@ pub(super) fn find_plugin(environment: &Environment) -> Result<PathBuf, Failure>
     })
 }
 
-/// Makes the images of the plan, pinned in `images.lock` beside the document if there is one.
-pub(super) fn pin_images(
-    plan: &mut Plan,
-    document: Option<&Path>,
-    environment: &Environment,
-    watcher: &Arc<Watcher>,
-) -> Result<(), Failure> {
-    let wanted = plan.experiments.iter_mut().filter_map(|experiment| experiment.image.as_mut());
-    let wanted: Vec<&mut PlannedImage> = wanted.collect();
-    if wanted.is_empty() {
-        return Ok(());
-    }
-    let images = images(environment, watcher);
-    let mut lock = match document {
-        Some(document) => Some(ImagesLock::load(&document.with_file_name("images.lock"))?),
-        None => None,
-    };
-    for image in wanted {
-        let what = format!("checking image {}", image.name);
-        watcher.handle(&RunEvent::Provisioning { what });
-        image.file = Some(images.get(&image.name, &image.recipe, lock.as_mut(), false)?);
-    }
-    lock.map_or(Ok(()), |mut lock| lock.save())
-}
-
-/// Whether the images that a run began with are still there.
-fn check_images(
-    plan: &Plan,
-    environment: &Environment,
-    watcher: &Arc<Watcher>,
-) -> Result<(), Failure> {
-    for image in plan.experiments.iter().filter_map(|experiment| experiment.image.as_ref()) {
-        let Some(file) = &image.file else { continue };
-        if images(environment, watcher).file(&file.sha256)?.is_none_or(|now| now != *file) {
-            let title = format!("image {} of the run is no longer in the cache", image.name);
-            return Err(Failure::new(FailureClass::ImageUnusable, title)
-                .hint("start a new run; an image is built anew where packages have not moved on"));
-        }
-    }
-    Ok(())
-}
-
-/// The images of the cache.
-pub(super) fn images(environment: &Environment, watcher: &Arc<Watcher>) -> Images {
-    let watcher = watcher.clone();
-    let tell = move |what| watcher.handle(&RunEvent::Provisioning { what });
-    Images::new(Cache::new(environment.cache_dir.clone()), Arc::new(tell))
-}
-
 /// Every kernel of the plan, fetched and checked.
 pub(super) fn kernels(
     plan: &Plan,
@@ -407,8 +358,9 @@ pub(super) fn kernels(
     environment: &Environment,
     watcher: &Arc<Watcher>,
 ) -> Result<BTreeMap<KernelSpec, Kernel>, CliError> {
-    check_images(plan, environment, watcher)?;
-    let provisioner = provisioner(environment, watcher)?.with_modules(modules_for(plan));
+    plan_images::check(plan, environment, watcher)?;
+    let provisioner =
+        provisioner(environment, watcher)?.with_modules(plan_images::modules_for(plan));
     let mut lock = match wanted {
         Wanted::New { document: Some(document) } => {
             Some(KernelsLock::load(&document.with_file_name("kernels.lock"))?)
@@ -433,14 +385,6 @@ pub(super) fn kernels(
         lock.save()?;
     }
     Ok(kernels)
-}
-
-/// Modules that guests of the plan need besides those that all need.
-pub(super) fn modules_for(plan: &Plan) -> &'static [&'static str] {
-    match plan.experiments.iter().any(|experiment| experiment.image.is_some()) {
-        true => image_modules(plan.measure == Measure::Instructions),
-        false => &[],
-    }
 }
 
 /// The kernel that a run began with, where it comes from a suite, which moves on.

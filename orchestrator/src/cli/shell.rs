@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use super::args::{AccelArg, RunArgs};
 use super::talk::tell;
 use super::watch::{WatchOptions, Watcher};
-use super::{CliError, accelerator, prepare, signals};
+use super::{CliError, accelerator, plan_images, prepare, signals};
 use crate::boot::{Machine, QemuMachine, Watch};
 use crate::config::Environment;
 use crate::event::RunEvent;
@@ -75,11 +75,11 @@ fn boot_and_log_in(
 ) -> Result<(), CliError> {
     let qemu = Qemu::find(args.qemu.as_deref(), &environment.path)?;
     let mut plan = plan.clone();
-    prepare::pin_images(&mut plan, None, environment, watcher)?;
+    plan_images::pin(&mut plan, None, environment, watcher)?;
     let experiment = Arc::new(plan.experiments[experiment].clone());
     let planned = &experiment.sides[side];
     let provisioner =
-        prepare::provisioner(environment, watcher)?.with_modules(prepare::modules_for(&plan));
+        prepare::provisioner(environment, watcher)?.with_modules(plan_images::modules_for(&plan));
     let kernel = provisioner.kernel(&planned.kernel_name, &planned.kernel, None)?;
     let accel = accelerator::choose_accel(args.accel, &qemu, Some(&kernel), environment, watcher)?;
     let architecture = qemu.architecture;
