@@ -214,6 +214,31 @@ mod tests {
     }
 
     #[test]
+    fn an_image_is_memory_that_cannot_be_written() {
+        let mut spec = spec();
+        let path = "/cache/image".into();
+        spec.disk = Some(crate::boot::ImageFile { path, sha256: "ab".into(), bytes: 724 << 20 });
+        let shown = shown(&spec);
+        let is_disk =
+            |line: &&str| ["nvdimm", "id=disk", "-m "].iter().any(|word| line.contains(word));
+        let disk: Vec<_> = shown.lines().filter(is_disk).collect();
+        insta::assert_snapshot!(disk.join("\n"), @r"
+        -machine pc-q35-10.0,firmware=qboot.rom,nvdimm=on
+        -m 512M,slots=1,maxmem=1236M
+        -object memory-backend-file,id=disk,size=759169024,mem-path=/proc/self/fd/10,share=off,readonly=on
+        -device nvdimm,id=nvdimm,memdev=disk,unarmed=on
+        ");
+        let fds = SealedDescriptors::nominal(&spec);
+        let argv = sealed_command_line(&spec, Path::new("qemu"), &ARCHITECTURES[0], &fds);
+        check_sealed(&argv).unwrap();
+        for shared in ["share=on,readonly=on", "share=off"] {
+            let change = |word: &String| word.replace("share=off,readonly=on", shared);
+            let changed: Vec<String> = argv.iter().map(change).collect();
+            assert!(check_sealed(&changed).is_err(), "{shared}");
+        }
+    }
+
+    #[test]
     fn a_sealed_guest_has_nothing_that_the_host_could_be_heard_through() {
         insta::assert_snapshot!(shown(&spec()), @r"
         /usr/bin/qemu-system-x86_64

@@ -29,7 +29,7 @@ impl Need {
 pub const QEMU: &str = "qemu-system-x86";
 
 /// Everything, in the order in which it is told.
-pub const NEEDS: [Need; 16] = [
+pub const NEEDS: [Need; 18] = [
     Need { package: QEMU, why: "boots the guests (version 10 or newer)", present: qemu },
     Need { package: "busybox-static", why: "is the guests' userland", present: busybox },
     Need {
@@ -85,6 +85,16 @@ pub const NEEDS: [Need; 16] = [
         package: "zstd",
         why: "unpacks kernel packages and modules",
         present: || shell::find_program("zstd").is_some(),
+    },
+    Need {
+        package: "mmdebstrap",
+        why: "makes images for guests",
+        present: || shell::find_program("mmdebstrap").is_some(),
+    },
+    Need {
+        package: "erofs-utils",
+        why: "makes images for guests",
+        present: || shell::find_program("mkfs.erofs").is_some(),
     },
 ];
 
