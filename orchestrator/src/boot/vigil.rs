@@ -402,11 +402,23 @@ pub(super) fn with_console(mut failure: Failure, console: &Console) -> Failure {
     failure
 }
 
+/// Whether a program brings this signal upon itself: a failed assertion, a bad access, a call that its
+/// sandbox forbids.
+fn is_of_its_own(signal: i32) -> bool {
+    use rustix::process::Signal;
+    [Signal::ABORT, Signal::SEGV, Signal::BUS, Signal::ILL, Signal::FPE, Signal::TRAP, Signal::SYS]
+        .iter()
+        .any(|own| own.as_raw() == signal)
+}
+
 /// QEMU ended by itself or by a signal.
 pub(super) fn ended(process: &mut Process, console: &Console) -> Failure {
     let stderr = process.stderr();
     let (class, how) = match process.end(REPORT_QUIET) {
         Ok(status) => match (status.signal(), status.code()) {
+            (Some(signal), _) if is_of_its_own(signal) => {
+                (FailureClass::QemuFailed, format!("QEMU crashed with signal {signal}"))
+            }
             (Some(signal), _) => {
                 (FailureClass::QemuKilled, format!("QEMU was ended by signal {signal}"))
             }
@@ -487,6 +499,9 @@ mod tests {
     #[test]
     fn a_qemu_that_is_killed_or_says_nothing_is_told_apart() {
         assert_eq!(started("kill -9 $$").class, FailureClass::QemuKilled);
+        let failure = started("echo 'kvm.c: Assertion failed.' >&2; kill -ABRT $$");
+        assert_eq!(failure.class, FailureClass::QemuFailed);
+        assert_eq!(failure.title, "QEMU crashed with signal 6: kvm.c: Assertion failed.");
         assert_eq!(started("exec sleep 67").class, FailureClass::QemuStuck);
     }
 

@@ -271,6 +271,10 @@ mod tests {
     fn a_rig_failure_says_nothing_about_kvm() {
         let io = Failure::new(FailureClass::HostIo, "disk");
         assert_eq!(verdict(io.clone()), Err(io));
+        let killed = Failure::new(FailureClass::QemuKilled, "QEMU was ended by signal 9");
+        assert_eq!(verdict(killed.clone()), Err(killed));
+        let crash = Failure::new(FailureClass::QemuFailed, "QEMU crashed with signal 6");
+        assert!(matches!(verdict(crash), Ok(KvmState::Broken { .. })));
         let hang = Failure::new(FailureClass::SilentHang, "the guest did not become ready");
         let seen = "a tiny guest: the guest did not become ready".to_owned();
         assert_eq!(verdict(hang), Ok(KvmState::Broken { seen }));
