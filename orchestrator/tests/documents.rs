@@ -313,6 +313,17 @@ fn a_document_that_is_too_long_is_not_parsed() {
     assert!(error.contains("longer than the 1 MiB allowed"), "{error}");
 }
 
+/// A key that is only announced lies behind the end of the text.
+#[test]
+fn what_is_missing_behind_the_end_is_placed_at_the_end() {
+    placed(b"? ").unwrap();
+    let found = load_text(b"version: 1\n? ").unwrap_err().0;
+    assert!(
+        found.iter().any(|complaint| (complaint.line, complaint.column) == (2, 3)),
+        "{found:?}"
+    );
+}
+
 proptest! {
     #[test]
     fn any_bytes_give_a_result_or_placed_complaints(bytes: Vec<u8>) {

@@ -61,16 +61,19 @@ impl Diagnostic {
         }
     }
 
-    /// A complaint about the text at `spot`.
+    /// A complaint about the text at `spot`; what is missing behind the end is placed at the end.
     pub fn at(source: &Source, spot: Spot, message: impl Into<String>) -> Self {
         let excerpt = spot.line.checked_sub(1).and_then(|index| source.lines.get(index));
-        Self {
-            line: spot.line,
-            column: spot.column,
-            len: spot.len,
-            excerpt: excerpt.map_or_else(|| Arc::from(""), Arc::clone),
-            ..Self::whole(&source.name, message)
-        }
+        let (line, column, len, excerpt) = match (excerpt, source.lines.last()) {
+            (None, Some(last)) if spot.line > 0 => {
+                (source.lines.len(), last.chars().count() + 1, 1, Arc::clone(last))
+            }
+            (excerpt, _) => {
+                let excerpt = excerpt.map_or_else(|| Arc::from(""), Arc::clone);
+                (spot.line, spot.column, spot.len, excerpt)
+            }
+        };
+        Self { line, column, len, excerpt, ..Self::whole(&source.name, message) }
     }
 
     /// Adds what to do.
