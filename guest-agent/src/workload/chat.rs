@@ -200,13 +200,18 @@ impl Workload for Chat {
 
     fn iterate(&mut self, ops: u64, window: Window) -> Result<Iteration, TrialProblem> {
         let elapsed_ns = self.run(window).map_err(|error| failed("chatting", error))?;
-        let throughput = Value {
-            metric: "throughput".to_owned(),
-            unit: "1/s".to_owned(),
-            better: Better::Higher,
-            value: ops as f64 * SECOND_NS as f64 / elapsed_ns as f64,
+        let seconds = elapsed_ns as f64 / SECOND_NS as f64;
+        let value = |metric: &str, unit: &str, better, value| Value {
+            metric: metric.to_owned(),
+            unit: unit.to_owned(),
+            better,
+            value,
             ops,
         };
-        Ok(Iteration { elapsed_ns, values: vec![throughput], singles: Vec::new() })
+        let values = vec![
+            value("throughput", "1/s", Better::Higher, ops as f64 / seconds),
+            value("elapsed", "s", Better::Lower, seconds),
+        ];
+        Ok(Iteration { elapsed_ns, values, singles: Vec::new() })
     }
 }

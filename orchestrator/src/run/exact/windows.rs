@@ -1,6 +1,6 @@
 //! Joins what the plugin counted to what the agent told. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kduel_counts::{
     ChainShortfall, Chains, Class, Context, ContextRecord, Counts, Kind, Shortfall, Symbols,
@@ -37,11 +37,11 @@ pub fn join(result: &mut BootResult, counts: &Counts, symbols: &Symbols, trials:
     for sample in result.samples.iter_mut().filter(|sample| sample.metric == TIME) {
         ExactMetric::GuestTime.name().clone_into(&mut sample.metric);
     }
-    let told: BTreeMap<u64, (u32, u32, u64)> = result
-        .samples
-        .iter()
-        .map(|s| (window_number(s.trial, s.iteration), (s.trial, s.iteration, s.ops)))
-        .collect();
+    // An iteration's first sample has the workload's operations; others may be of all of it.
+    let mut told = BTreeMap::<u64, (u32, u32, u64)>::new();
+    for Sample { trial, iteration, ops, .. } in &result.samples {
+        told.entry(window_number(*trial, *iteration)).or_insert((*trial, *iteration, *ops));
+    }
     for window in &counts.windows {
         let Some(&(trial, iteration, ops)) = told.get(&window.number) else { continue };
         let counted = count(window, &events, counts.shortfall.no_symbols, (trial, iteration, ops));
@@ -135,16 +135,18 @@ fn instructions(window: &WindowCounts) -> Sample {
 
 /// Why a trial's windows are not enough for what it claims.
 fn refused(result: &BootResult, trial: &TrialSpec) -> Option<Failure> {
-    let own = |metric: ExactMetric| {
-        result.samples.iter().filter(move |s| s.trial == trial.id && s.metric == metric.name())
+    let of = |metric: ExactMetric, is: bool| {
+        let own = result.samples.iter().filter(|sample| sample.trial == trial.id);
+        own.filter(move |sample| (sample.metric == metric.name()) == is)
     };
     if exact_metric(trial) != ExactMetric::Instructions
         || result.failed_trials.iter().any(|failed| failed.trial == trial.id)
     {
         return None;
     }
-    let (told, counted) =
-        (own(ExactMetric::GuestTime).count(), own(ExactMetric::Instructions).count());
+    // A program with metrics of its own may tell no time.
+    let told: BTreeSet<u32> = of(ExactMetric::Instructions, false).map(|s| s.iteration).collect();
+    let (told, counted) = (told.len(), of(ExactMetric::Instructions, true).count());
     if told == 0 && counted == 0 {
         return None;
     }
@@ -163,7 +165,7 @@ fn refused(result: &BootResult, trial: &TrialSpec) -> Option<Failure> {
     } as f64;
     #[expect(clippy::cast_precision_loss, reason = "as above")]
     let lasted = |sample: &Sample| sample.value * sample.ops as f64;
-    let short = own(ExactMetric::GuestTime).map(lasted).find(|lasted| *lasted < shortest)?;
+    let short = of(ExactMetric::GuestTime, true).map(lasted).find(|lasted| *lasted < shortest)?;
     let title = format!(
         "a window of {:.0} ms is too short: warm-up and ticks are no noise in it",
         short / 1e6
@@ -279,6 +281,17 @@ mod tests {
         assert_eq!(window.contexts["interrupt apic_timer_interrupt"], 300);
         assert_eq!(window.contexts.values().sum::<u64>(), window.total);
         assert_eq!(window.events["wake-ups"], 9);
+    }
+
+    #[test]
+    fn a_workload_that_tells_no_time_is_counted_per_operation_all_the_same() {
+        let counts = counted(vec![part(true, Kind::User(0), 100_000, &[])]);
+        let samples =
+            vec![sample("throughput", 1, 5.0), Sample { ops: 1, ..sample("elapsed", 1, 0.2) }];
+        let mut result = BootResult { samples, ..BootResult::default() };
+        join(&mut result, &counts, &Symbols::default(), &[trial(0, "chat")]);
+        assert_eq!(result.failed_trials, []);
+        assert_eq!((result.samples[2].value, result.samples[2].ops), (100.0, 1000));
     }
 
     fn aiming(workload: &str) -> TrialSpec {
