@@ -2,6 +2,7 @@
 
 mod bench;
 mod build;
+mod case;
 mod demo;
 mod elf;
 mod kvm_check;

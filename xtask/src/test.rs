@@ -7,6 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use xtask::leftovers;
 
 use crate::build::{self, Profile};
+use crate::case::Case;
 use crate::setup::{self, Purpose};
 use crate::shell::{self, Tool};
 use crate::steps::Steps;
@@ -31,9 +32,18 @@ fn test_steps(steps: &mut Steps, all: bool, summary: &mut String) -> Result<()> 
     steps.run("build", || build::build(Profile::Debug))?;
     steps.run("examples in documentation", || cargo(&["test", "--doc", "--workspace"]).run())?;
 
+    let case = Case::TASK_CLASSES;
+    if all {
+        steps.run("kernels of cases", || case.build())?;
+    }
+    let skipped = (!all && !case.is_built()?).then(|| case.skipped());
+    skipped.iter().for_each(|said| eprintln!("{said}"));
+
     leftovers::adopt_orphans().context("failed to become the parent of what tests leave")?;
     let outcome =
         steps.run("tests", || nextest(all)?.run_seeing(|line| keep_summary(line, summary)));
+    // At the end as well, where it is seen.
+    summary.extend(skipped);
     // A failed test is no excuse for a guest that is left.
     let clean = steps.run("nothing left", none_left);
     match (outcome, clean) {

@@ -352,12 +352,10 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
                        is threads always",
             },
         ],
-        metrics: &[MetricInfo {
-            name: "throughput",
-            unit: "1/s",
-            better: Better::Higher,
-            primary: true,
-        }],
+        metrics: &[
+            MetricInfo { name: "throughput", unit: "1/s", better: Better::Higher, primary: true },
+            MetricInfo { name: "elapsed", unit: "s", better: Better::Lower, primary: false },
+        ],
         parallel: Parallelism::Parallel,
         source: "the shape of VolanoMark (rooms, clients, every message to everyone in the room); it is not \
                  VolanoMark, and its numbers are not comparable with that",
@@ -379,9 +377,10 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
         params: &[
             ParamInfo {
                 name: "size",
-                kind: ParamKind::Choice(&["tiny", "small", "large"]),
+                kind: ParamKind::Choice(&["one", "tiny", "small", "large"]),
                 default: "tiny",
-                help: "what is built: 15 objects of lib/, all of a tinyconfig kernel, all of a defconfig kernel",
+                help: "what is built: one object (whether it works), 15 objects of lib/, all of a tinyconfig kernel, all of \
+                       a defconfig kernel (which takes KVM and an image of your own: the built-in one has no such tree)",
             },
             ParamInfo {
                 name: "jobs",

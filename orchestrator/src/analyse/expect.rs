@@ -1,7 +1,10 @@
 //! Whether what must come out of a case did. Pure.
 
 use super::profile::RunProfiles;
-use super::{Comparison, CountPair};
+use super::run::Analysis;
+use super::{Comparison, CountPair, MonitorTable};
+use kduel_protocol::Monitor;
+
 use crate::plan::{Expectation, Expected, Measure, Plan, Range, Subject, Wanted};
 
 /// An expectation and what was found.
@@ -53,10 +56,11 @@ pub fn asked<'a>(plan: &Plan, expected: &'a Expected) -> Vec<&'a Expectation> {
 pub fn judge<'a>(
     plan: &Plan,
     expected: &'a Expected,
-    comparisons: &[Comparison],
+    analysis: &Analysis,
     profiles: &RunProfiles,
 ) -> Vec<Judged<'a>> {
-    let material = Material { comparisons, profiles };
+    let Analysis { comparisons, monitors, .. } = analysis;
+    let material = Material { comparisons, monitors, profiles };
     let one = |expectation: &'a Expectation| {
         let base = plan.experiments.iter().find(|each| each.name == expectation.experiment);
         let base = base.and_then(|each| each.sides.first()).map_or("", |side| &side.name);
@@ -121,6 +125,7 @@ impl From<Seen> for Found {
 
 struct Material<'a> {
     comparisons: &'a [Comparison],
+    monitors: &'a [MonitorTable],
     profiles: &'a RunProfiles,
 }
 
@@ -129,6 +134,9 @@ impl Material<'_> {
         let Expectation { experiment, workload, .. } = expectation;
         if let Subject::Function(function) = &expectation.subject {
             return self.function(experiment, workload, side, function);
+        }
+        if let Subject::Column(monitor, column) = &expectation.subject {
+            return self.column(expectation, side, *monitor, column);
         }
         let metric = match &expectation.subject {
             Subject::Metric(Some(metric)) => Some(metric),
@@ -175,6 +183,42 @@ impl Material<'_> {
             calls: Some([operations.base(row.base.calls), operations.value(row.value.calls)]),
             ..Seen::default()
         })
+    }
+
+    /// Of the first table that has the column: the steady part goes before growth.
+    fn column(
+        &self,
+        expectation: &Expectation,
+        side: &str,
+        monitor: Monitor,
+        column: &str,
+    ) -> Result<Seen, String> {
+        let Expectation { experiment, workload, .. } = expectation;
+        let matching = |table: &&MonitorTable| {
+            table.monitor == monitor
+                && table.experiment == *experiment
+                && is_start(workload, &table.workload)
+        };
+        let tables: Vec<&MonitorTable> = self.monitors.iter().filter(matching).collect();
+        let found = tables
+            .iter()
+            .find_map(|table| Some((*table, table.rows.iter().find(|row| row.name == column)?)));
+        let (table, row) = found.ok_or_else(|| {
+            let rows = tables.iter().flat_map(|table| &table.rows);
+            let names: Vec<&str> = rows.map(|row| row.name.as_str()).collect();
+            match names.is_empty() {
+                true => format!("{} saw nothing", monitor.name()),
+                false => format!("no column {column}; there are {}", names.join(", ")),
+            }
+        })?;
+        let place = table.sides.iter().position(|name| name == side);
+        let value = |place: Option<usize>| row.values.get(place?)?.map(|mean| mean.mean);
+        match (value(Some(0)), value(place)) {
+            (Some(base), Some(value)) => {
+                Ok(Seen { base, value, unit: Some("count".to_owned()), ..Seen::default() })
+            }
+            _ => Err(format!("no column {column} of both sides")),
+        }
     }
 
     fn order(
@@ -233,7 +277,7 @@ fn count(found: &Comparison, name: &str) -> Result<Seen, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyse::{ExactWord, SeriesName, Verdict};
+    use crate::analyse::{ExactWord, MonitorKind, MonitorMean, MonitorRow, SeriesName, Verdict};
     use crate::plan::OUTCOMES;
     use kduel_protocol::Better;
 
@@ -281,7 +325,22 @@ mod tests {
         ];
         let expectation =
             Expectation { experiment: "e".into(), workload: "fork-exit".into(), subject, wanted };
-        let material = Material { comparisons: &comparisons, profiles: &RunProfiles::default() };
+        let cells = [100.0, 110.0, 30.0].map(|mean| Some(MonitorMean { mean, spread: None }));
+        let vmstat = MonitorTable {
+            experiment: "e".into(),
+            workload: "fork-exit mappings=10".into(),
+            monitor: Monitor::Vmstat,
+            kind: MonitorKind::Steady,
+            sides: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            rows: vec![MonitorRow { name: "cs".into(), values: cells.to_vec() }],
+            absent: Vec::new(),
+            traces: Vec::new(),
+        };
+        let material = Material {
+            comparisons: &comparisons,
+            monitors: &[vmstat],
+            profiles: &RunProfiles::default(),
+        };
         let found = match &expectation.wanted {
             Wanted::Side { side, .. } => material.seen(&expectation, side).map(Found::from),
             Wanted::Order(sides) => material.order(&expectation, sides, "a"),
@@ -316,6 +375,19 @@ mod tests {
         assert_eq!(counted, (false, Found::Nothing("only exact runs have counts".into())));
         let function = held(side("b", &[], Some("1..")), Subject::Function("f".into()));
         assert_eq!(function, (false, Found::Nothing("no profile of b".into())));
+    }
+
+    #[test]
+    fn a_monitors_column_is_seen_beside_the_bases() {
+        let of = |name: &str, change: &str, column: &str| {
+            held(side(name, &[], Some(change)), Subject::Column(Monitor::Vmstat, column.into()))
+        };
+        assert!(of("c", "-75%..-65%", "cs").0 && of("b", "10..10", "cs").0);
+        assert!(!of("b", "-75%..-65%", "cs").0);
+        let missing = Found::Nothing("no column us; there are cs".into());
+        assert_eq!(of("c", "..0%", "us"), (false, missing));
+        let order = Wanted::Order(["c", "a", "b"].map(str::to_owned).to_vec());
+        assert!(held(order, Subject::Column(Monitor::Vmstat, "cs".into())).0);
     }
 
     #[test]

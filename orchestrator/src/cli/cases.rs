@@ -135,7 +135,7 @@ impl Measured {
 
     fn judged<'c>(&self, case: &'c Case) -> Vec<Judged<'c>> {
         self.run.as_ref().map_or_else(Vec::new, |(run, analysis, profiles)| {
-            judge(&run.plan, &case.expected, &analysis.comparisons, profiles)
+            judge(&run.plan, &case.expected, analysis, profiles)
         })
     }
 
@@ -225,7 +225,7 @@ pub(super) fn conclude(
         true => profile::after_run(stored, None),
         false => RunProfiles::default(),
     };
-    let judged = judge(&stored.plan, &case.expected, &analysis.comparisons, &profiles);
+    let judged = judge(&stored.plan, &case.expected, analysis, &profiles);
     let name = folder.strip_prefix(&environment.current_dir).unwrap_or(folder);
     let head = format!("\n{}: {}\n", escape(&name.to_string_lossy()), tally(&judged));
     let text = |look: Look| format!("{head}{}", expectations(&judged, "  ", look));

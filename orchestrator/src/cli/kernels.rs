@@ -37,6 +37,9 @@ enum KernelsCommand {
     },
     /// Build kernels from source, unless they are in the cache
     Build {
+        /// Build nothing: fail if one of them is not in the cache
+        #[arg(long)]
+        check: bool,
         /// Names of the document or SPECs of sources
         #[arg(required = true, value_name = "NAME|SPEC")]
         specs: Vec<String>,
@@ -87,7 +90,8 @@ pub fn run(args: &KernelsArgs, context: &KernelsContext<'_>, out: &mut dyn Write
     let done = match &args.command {
         KernelsCommand::List => list(context, out),
         KernelsCommand::Fetch { specs } => fetch(specs, context, out),
-        KernelsCommand::Build { specs } => kernels_built::build(specs, context, out),
+        KernelsCommand::Build { specs, check: true } => kernels_built::check(specs, context, out),
+        KernelsCommand::Build { specs, .. } => kernels_built::build(specs, context, out),
         KernelsCommand::Diff { a, b } => kernels_built::diff([a, b], context, out),
         KernelsCommand::Drop { kernels } => kernels_built::discard(*kernels, context, out),
         KernelsCommand::Lock { update } => lock(update, context, out),

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use super::kernels::{KernelsContext, load_lock, parse_all, print, table};
 use crate::analyse;
-use crate::config::KernelSpec;
+use crate::config::{KernelSpec, SourceSpec};
 use crate::fault::{Failure, FailureClass};
 use crate::provision::Kernel;
 use crate::provision::source::{Built, OBJECTS_KEPT, sections};
@@ -17,21 +17,51 @@ pub fn build(
     context: &KernelsContext<'_>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let parsed = parse_all(specs, context)?;
-    if let Some((name, _)) = parsed.iter().find(|(_, spec)| !matches!(spec, KernelSpec::Source(_)))
-    {
-        let title = format!("{name} is no kernel from source");
-        return Err(Failure::new(FailureClass::Usage, title)
-            .hint(format!("to make it ready to boot: kduel kernels fetch {name}")));
-    }
-    for (name, spec) in parsed {
-        let kernel = context.provisioner.kernel(name, &spec, None)?;
+    for (name, spec) in sources(specs, context)? {
+        let kernel = context.provisioner.kernel(name, &KernelSpec::Source(spec), None)?;
         let digest: String = kernel.image_sha256.chars().take(12).collect();
         let line = format!("{}  {digest}  {}\n", kernel.release, text::escape(&kernel.origin));
         print(out, &line)?;
         print(out, &format!("  {}\n", kernel.image.display()))?;
     }
     Ok(())
+}
+
+/// Says which kernels are built, without building any.
+pub fn check(
+    specs: &[String],
+    context: &KernelsContext<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let mut missing = Vec::new();
+    for (name, spec) in sources(specs, context)? {
+        match context.provisioner.find_built(&spec)? {
+            Some(built) => {
+                print(out, &format!("{name}: built, {}\n", text::escape(&built.about.release)))?;
+            }
+            None => missing.push(name),
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names = missing.join(" ");
+    let title = format!("not built: {names}");
+    let hint = format!("to build: kduel kernels build {names}");
+    Err(Failure::new(FailureClass::KernelUnusable, title).hint(hint))
+}
+
+/// These kernels, all of which have to be from source.
+fn sources<'a>(
+    specs: &'a [String],
+    context: &KernelsContext<'_>,
+) -> Result<Vec<(&'a str, Box<SourceSpec>)>, Failure> {
+    let of = |(name, spec)| match spec {
+        KernelSpec::Source(source) => Ok((name, source)),
+        _ => Err(Failure::new(FailureClass::Usage, format!("{name} is no kernel from source"))
+            .hint(format!("to make it ready to boot: kduel kernels fetch {name}"))),
+    };
+    parse_all(specs, context)?.into_iter().map(of).collect()
 }
 
 /// Deletes what was kept of builds.

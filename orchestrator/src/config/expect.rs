@@ -1,3 +1,5 @@
+use kduel_protocol::Monitor;
+
 use super::check::Check;
 use super::diagnostic::Spot;
 use super::experiment::Experiment;
@@ -5,8 +7,10 @@ use super::node::Node;
 use crate::plan::{Expectation, Expected, OUTCOMES, RANGE_HELP, Range, Subject, Wanted};
 
 const KEYS: &[&str] = &["version", "exact", "time"];
-const OWN_KEYS: &[&str] =
-    &["side", "order", "workload", "metric", "count", "function", "verdict", "change", "calls"];
+const OWN_KEYS: &[&str] = &[
+    "side", "order", "workload", "metric", "count", "function", "monitor", "verdict", "change",
+    "calls",
+];
 
 /// What experiments an expectation may be about.
 pub struct Known<'a> {
@@ -60,7 +64,7 @@ fn expectation(
 ) -> Option<Expectation> {
     check.map(node, "an expectation", OWN_KEYS)?;
     let workload = workload(check, node, experiment);
-    let subject = subject(check, node);
+    let subject = subject(check, node, experiment);
     let wanted = match (node.get("side"), node.get("order")) {
         (Some(at), None) => side(check, node, at, experiment, &subject),
         (None, Some(at)) => order(check, node, at, experiment),
@@ -101,10 +105,10 @@ fn workload(check: &mut Check<'_>, node: &Node, experiment: Option<&Experiment>)
     Some(text)
 }
 
-/// One of `metric`, `count` and `function`, or none of them.
-fn subject(check: &mut Check<'_>, node: &Node) -> Option<Subject> {
-    let given: Vec<&str> =
-        ["metric", "count", "function"].into_iter().filter(|key| node.get(key).is_some()).collect();
+/// One of `metric`, `count`, `function` and `monitor`, or none of them.
+fn subject(check: &mut Check<'_>, node: &Node, experiment: Option<&Experiment>) -> Option<Subject> {
+    let keys = ["metric", "count", "function", "monitor"];
+    let given: Vec<&str> = keys.into_iter().filter(|key| node.get(key).is_some()).collect();
     if let [first, second, ..] = given[..] {
         let spot = node.get(second).map_or(node.spot, |at| at.spot);
         check.advise(spot, format!("`{second}` beside `{first}`"), "make two expectations of it");
@@ -115,8 +119,32 @@ fn subject(check: &mut Check<'_>, node: &Node) -> Option<Subject> {
     Some(match *key {
         "metric" => Subject::Metric(Some(text)),
         "count" => Subject::Count(text),
+        "monitor" => return column(check, node.get(key)?.spot, &text, experiment),
         _ => Subject::Function(text),
     })
+}
+
+/// `vmstat cs`.
+fn column(
+    check: &mut Check<'_>,
+    spot: Spot,
+    text: &str,
+    experiment: Option<&Experiment>,
+) -> Option<Subject> {
+    let Some((name, column)) = text.split_once(' ') else {
+        let hint = "add the column, as in `monitor: vmstat cs`";
+        check.advise(spot, format!("`{text}` is a monitor without a column"), hint);
+        return None;
+    };
+    let Some(monitor) = Monitor::named(name) else {
+        check.unknown(spot, "monitor", name, &Monitor::ALL.map(Monitor::name));
+        return None;
+    };
+    if experiment.is_some_and(|experiment| !experiment.monitors.contains(&monitor)) {
+        let message = format!("the experiment has no monitor `{name}`");
+        check.advise(spot, message, format!("add `monitors: [{name}]` to it"));
+    }
+    Some(Subject::Column(monitor, column.trim().to_owned()))
 }
 
 fn side(

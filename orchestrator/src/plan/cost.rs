@@ -95,7 +95,7 @@ pub fn trial(trial: &TrialSpec, accel: Accel) -> Duration {
             let messages = number("groups").saturating_mul(pairs).saturating_mul(number("loops"));
             messages.saturating_mul(2_000 * slow)
         }
-        KERNBENCH => 1_000_000_000 * slow * kernbench_s(trial),
+        KERNBENCH => kernbench_ns(trial).saturating_mul(if accel == Accel::Kvm { 1 } else { 40 }),
         COMMAND => number("repeat").saturating_mul(500_000_000),
         // Finding the length of the inner loop costs about as much as it saves.
         _ => trial.min_interval_ns + trial.min_interval_ns / 2,
@@ -104,13 +104,15 @@ pub fn trial(trial: &TrialSpec, accel: Accel) -> Duration {
     Duration::from_nanos(iteration_ns.saturating_mul(iterations))
 }
 
-/// CPU seconds that a build takes natively.
-fn kernbench_s(trial: &TrialSpec) -> u64 {
-    match trial.params.get("size").and_then(serde_json::Value::as_str) {
+/// Processor time that a build takes natively.
+fn kernbench_ns(trial: &TrialSpec) -> u64 {
+    let seconds = match trial.params.get("size").and_then(serde_json::Value::as_str) {
         Some("large") => 1500,
         Some("small") => 228,
-        _ => 6,
-    }
+        Some("one") => 1,
+        _ => 10,
+    };
+    seconds * 1_000_000_000
 }
 
 /// When the agent gives a trial up: far beyond what it should take on a slow host.

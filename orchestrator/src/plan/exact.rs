@@ -25,7 +25,7 @@ pub fn planned(mut from: PlannedExperiment, terms: &Terms, seed: u64) -> Planned
         cpus.push(ARCHITECTURES[0].exact_cpu.to_owned());
     }
     for trial in &mut from.trials {
-        trial.warmup = terms.warmup.unwrap_or(EXACT_WARMUP);
+        trial.warmup = terms.warmup.unwrap_or_else(|| warmup(trial));
         trial.iterations = terms.iterations.unwrap_or_else(|| windows(trial));
         if trial.min_interval_ns > 0 {
             trial.min_interval_ns = u64::from(EXACT_WINDOW_MS) * 1_000_000;
@@ -40,6 +40,11 @@ pub fn planned(mut from: PlannedExperiment, terms: &Terms, seed: u64) -> Planned
 /// A build is long, and the same from one to the next but for what the first leaves in caches.
 fn windows(trial: &TrialSpec) -> u32 {
     if trial.workload == KERNBENCH { 1 } else { EXACT_WINDOWS }
+}
+
+/// A build reads its files anew in every boot: that is work of the kernel, too, and always the same.
+fn warmup(trial: &TrialSpec) -> u32 {
+    if trial.workload == KERNBENCH { 0 } else { EXACT_WARMUP }
 }
 
 /// CPU model by CPU model, seed by seed; seeds are shared by all sides and models.

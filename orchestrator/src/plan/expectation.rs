@@ -1,3 +1,5 @@
+use kduel_protocol::Monitor;
+
 /// What must come out of a case.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Expected {
@@ -29,6 +31,8 @@ pub enum Subject {
     Count(String),
     /// Instructions of one function, per operation, in the workload's own tasks.
     Function(String),
+    /// A column of a monitor: the mean of the steady part, or what is told per second or operation.
+    Column(Monitor, String),
 }
 
 /// What must be so.

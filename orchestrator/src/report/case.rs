@@ -44,6 +44,7 @@ fn subject(expectation: &Expectation) -> String {
         Subject::Metric(None) => String::new(),
         Subject::Metric(Some(name)) | Subject::Count(name) => format!(" {name}"),
         Subject::Function(name) => format!(" {name}()"),
+        Subject::Column(monitor, column) => format!(" {} {column}", monitor.name()),
     };
     format!("{experiment}: {workload}{what}")
 }

@@ -92,6 +92,18 @@ impl Provisioner {
         self.carry_out(&order, Some((&base.tree, objects)), &rooms, way)
     }
 
+    /// The kernel of `spec` if it is in the cache, built. Gets the source if there are kernels at all that
+    /// could be of it, since its content decides.
+    ///
+    /// # Errors
+    /// If the source cannot be had, or its config cannot be made.
+    pub fn find_built(&self, spec: &SourceSpec) -> Result<Option<Built>, Failure> {
+        if Built::all(&self.cache)?.is_empty() {
+            return Ok(None);
+        }
+        Built::get(&self.cache, &self.order(spec)?.key)
+    }
+
     fn order(&self, spec: &SourceSpec) -> Result<Order, Failure> {
         let compiler = toolchain::find(&spec.toolchain)?;
         let tree = self.source_tree(spec)?;

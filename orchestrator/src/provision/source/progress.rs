@@ -5,6 +5,10 @@ use std::time::Duration;
 /// How long nothing is told.
 const QUIET: Duration = Duration::from_secs(10);
 
+/// The share that has to be done before it says anything about the rest: the first steps are tools of
+/// the build, and take longer than objects.
+const FORESEEABLE: f64 = 0.05;
+
 /// Counts what is done.
 #[derive(Debug)]
 pub struct Progress {
@@ -44,12 +48,14 @@ impl Progress {
         match of {
             Some(of) if done < of => {
                 let share = *done as f64 / *of as f64;
-                let left = after.as_secs_f64() * (1.0 - share) / share;
                 let percent = (share * 100.0).floor();
-                format!(
-                    "building {name}: {done} of {of} steps ({percent} %), about {} left",
-                    clock(left)
-                )
+                let left = if share < FORESEEABLE {
+                    String::new()
+                } else {
+                    let left = after.as_secs_f64() * (1.0 - share) / share;
+                    format!(", about {} left", clock(left))
+                };
+                format!("building {name}: {done} of {of} steps ({percent} %){left}")
             }
             _ => format!("building {name}: {done} steps"),
         }
@@ -85,5 +91,12 @@ mod tests {
         let told = progress.line("  LD      vmlinux", at(90)).unwrap();
         assert_eq!(told, "building k: 4 steps");
         assert_eq!(progress.done(), 4);
+    }
+
+    #[test]
+    fn the_first_steps_say_nothing_about_the_rest() {
+        let mut progress = Progress::new("k", Some(1682));
+        let told = progress.line("  HOSTCC  scripts/x", Duration::from_secs(11)).unwrap();
+        assert_eq!(told, "building k: 1 of 1682 steps (0 %)");
     }
 }
