@@ -9,8 +9,8 @@ use crate::analyse::MonitorTable;
 /// Columns of vmstat that are drawn, those that scheduler reports argue with.
 const DRAWN: [&str; 5] = ["r", "cs", "us", "sy", "id"];
 
-/// Sides have two kinds of lines; more would need a key of their own.
-const LINES: [&str; 2] = ["a", "b"];
+/// Sides have four kinds of lines; nobody follows more.
+const LINES: [&str; 4] = ["a", "b", "c", "d"];
 
 /// All of them.
 pub(super) fn section(report: &Report<'_>) -> String {
@@ -36,16 +36,16 @@ pub(super) fn section(report: &Report<'_>) -> String {
 }
 
 fn one(table: &MonitorTable, place: usize) -> String {
+    let is_pair = table.sides.len() == 2;
+    let head = if is_pair { "<th scope=\"col\">change</th>" } else { "" };
     let names: String =
         table.sides.iter().map(|side| format!("<th scope=\"col\">{}</th>", safe(side))).collect();
     let row = |row: &crate::analyse::MonitorRow| {
         let values = row.values.iter().map(|v| format!("<td>{}</td>", monitors::show(*v)));
         let change = monitors::change(row).unwrap_or_default();
-        let name = safe(&row.name);
-        format!(
-            "<tr><th scope=\"row\">{name}</th>{}<td>{change}</td></tr>\n",
-            values.collect::<String>()
-        )
+        let change = if is_pair { format!("<td>{change}</td>") } else { String::new() };
+        let (name, values) = (safe(&row.name), values.collect::<String>());
+        format!("<tr><th scope=\"row\">{name}</th>{values}{change}</tr>\n")
     };
     let rows: String = table.rows.iter().map(row).collect();
     let absent: String = monitors::absent(table)
@@ -56,7 +56,7 @@ fn one(table: &MonitorTable, place: usize) -> String {
     let body = match rows.is_empty() {
         true => String::new(),
         false => format!(
-            "<div class=\"wide\"><table class=\"sides\">\n<thead><tr><td></td>{names}<th scope=\"col\">change</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
+            "<div class=\"wide\"><table class=\"sides\">\n<thead><tr><td></td>{names}{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
         ),
     };
     format!(
@@ -65,7 +65,7 @@ fn one(table: &MonitorTable, place: usize) -> String {
     )
 }
 
-/// One column of the first boots of the first two sides, over time.
+/// One column of the first boots of the first sides, over time.
 fn plot(table: &MonitorTable, place: usize, column: &str) -> Option<String> {
     let at = table.rows.iter().position(|row| row.name == column)? + 1;
     let points = |trace: &Vec<Vec<f64>>| -> Vec<(f64, f64)> {
@@ -79,7 +79,8 @@ fn plot(table: &MonitorTable, place: usize, column: &str) -> Option<String> {
     let title =
         format!("{column} over the seconds of the kept iterations, first boot of each side");
     let id = format!("m{place}-{column}");
-    let values = traces.iter().flatten().map(|(_, value)| *value);
+    // From zero: how much, not only how it changes.
+    let values = traces.iter().flatten().map(|(_, value)| *value).chain([0.0]);
     let mut frame = Frame::new(&id, [&title, ""], values, "count");
     let x = Scale::even((0.0, last), (frame.left + 4.0, RIGHT - 6.0));
     let ticks: Vec<(f64, String)> =
