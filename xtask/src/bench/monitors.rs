@@ -11,7 +11,7 @@ use crate::shell::Tool;
 const MONITORS: [&str; 8] =
     ["vmstat", "interrupts", "schedstat", "psi", "rusage", "perf-stat", "profile", "dmesg"];
 
-const WORKLOADS: &str = "[fork-exit, { hackbench: { groups: 2, fds: 4, loops: 250 } }]";
+const WORKLOADS: &str = "[fork-exit, { hackbench: { groups: 2, fds: 4, loops: 400 } }]";
 
 /// Work of one workload, per operation.
 #[derive(Debug, Clone, PartialEq)]
