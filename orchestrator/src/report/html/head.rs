@@ -33,7 +33,7 @@ pub(super) fn claims(report: &Report<'_>) -> String {
         return rows;
     }
     format!(
-        "<section>\n<h2>Claims of the report</h2>\n<div class=\"wide\"><table>\n<tbody>\n{rows}</tbody>\n</table></div>\n\
+        "<section>\n<h2>Claims of the report</h2>\n<div class=\"wide\"><table class=\"sides\">\n<tbody>\n{rows}</tbody>\n</table></div>\n\
          </section>\n"
     )
 }
