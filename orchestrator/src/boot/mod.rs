@@ -2,6 +2,7 @@
 
 pub mod console;
 pub mod crash;
+mod ending;
 pub mod fake;
 mod grants;
 mod guest_user;

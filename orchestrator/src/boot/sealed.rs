@@ -11,11 +11,11 @@ use std::time::Duration;
 use kduel_protocol::Topology;
 
 use super::console::Console;
+use super::ending::{ended, with_console};
 use super::handles::{Growing, archives, memory_copy, open_read_only, output_file, read, rig};
 use super::lines::{OnLine, OutputLines};
 use super::process::{Launch, Process};
 use super::sealed_args::{PluginDescriptors, SealedDescriptors, check_sealed, sealed_command_line};
-use super::vigil::{ended, with_console};
 use super::{Deadlines, ImageFile, Watch, topology_args};
 use crate::clock::Stopwatch;
 use crate::event::RunEvent;
