@@ -2,6 +2,8 @@
 
 /// Done, and no regression.
 pub const DONE: u8 = 0;
+/// What was asked about is not so: kernels are not built.
+pub const NOT_SO: u8 = 1;
 /// At least one series is a regression.
 pub const REGRESSION: u8 = 1;
 /// Wrong usage, or a broken document.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::build::Profile;
 use crate::shell::Tool;
@@ -25,9 +25,14 @@ impl Case {
         self.kduel(&[]).run()
     }
 
-    /// Whether there is nothing to build.
+    /// Whether there is nothing to build. An error if that cannot be known.
     pub fn is_built(self) -> Result<bool> {
-        Ok(self.kduel(&["--check"]).status()?.success())
+        let status = self.kduel(&["--check"]).status()?;
+        match status.code() {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            _ => bail!("failed to find out whether cases/{} is built: {status}", self.name),
+        }
     }
 
     /// What is said where they are not built.

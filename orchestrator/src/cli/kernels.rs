@@ -37,7 +37,7 @@ enum KernelsCommand {
     },
     /// Build kernels from source, unless they are in the cache
     Build {
-        /// Build nothing: fail if one of them is not in the cache
+        /// Build nothing: say which are in the cache, with exit code 1 if one is not
         #[arg(long)]
         check: bool,
         /// Names of the document or SPECs of sources
@@ -90,20 +90,26 @@ pub fn run(args: &KernelsArgs, context: &KernelsContext<'_>, out: &mut dyn Write
     let done = match &args.command {
         KernelsCommand::List => list(context, out),
         KernelsCommand::Fetch { specs } => fetch(specs, context, out),
-        KernelsCommand::Build { specs, check: true } => kernels_built::check(specs, context, out),
+        KernelsCommand::Build { specs, check: true } => {
+            return ended(kernels_built::check(specs, context, out).map(|all| match all {
+                true => exit_code::DONE,
+                false => exit_code::NOT_SO,
+            }));
+        }
         KernelsCommand::Build { specs, .. } => kernels_built::build(specs, context, out),
         KernelsCommand::Diff { a, b } => kernels_built::diff([a, b], context, out),
         KernelsCommand::Drop { kernels } => kernels_built::discard(*kernels, context, out),
         KernelsCommand::Lock { update } => lock(update, context, out),
         KernelsCommand::Show { spec } => show(spec, context, out),
     };
-    match done {
-        Ok(()) => exit_code::DONE,
-        Err(failure) => {
-            tell(&format!("kduel: {failure}"));
-            failure.fault().exit_code()
-        }
-    }
+    ended(done.map(|()| exit_code::DONE))
+}
+
+fn ended(done: Result<u8, Failure>) -> u8 {
+    done.unwrap_or_else(|failure| {
+        tell(&format!("kduel: {failure}"));
+        failure.fault().exit_code()
+    })
 }
 
 fn list(context: &KernelsContext<'_>, out: &mut dyn Write) -> Result<(), Failure> {

@@ -27,28 +27,23 @@ pub fn build(
     Ok(())
 }
 
-/// Says which kernels are built, without building any.
+/// Says of each kernel whether it is built, without building any; whether all are.
 pub fn check(
     specs: &[String],
     context: &KernelsContext<'_>,
     out: &mut dyn Write,
-) -> Result<(), Failure> {
-    let mut missing = Vec::new();
+) -> Result<bool, Failure> {
+    let mut all = true;
     for (name, spec) in sources(specs, context)? {
-        match context.provisioner.find_built(&spec)? {
-            Some(built) => {
-                print(out, &format!("{name}: built, {}\n", text::escape(&built.about.release)))?;
-            }
-            None => missing.push(name),
-        }
+        let built = context.provisioner.find_built(&spec)?;
+        let state = match &built {
+            Some(built) => format!("built, {}", text::escape(&built.about.release)),
+            None => "not built".to_owned(),
+        };
+        all &= built.is_some();
+        print(out, &format!("{}: {state}\n", text::escape(name)))?;
     }
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let names = missing.join(" ");
-    let title = format!("not built: {names}");
-    let hint = format!("to build: kduel kernels build {names}");
-    Err(Failure::new(FailureClass::KernelUnusable, title).hint(hint))
+    Ok(all)
 }
 
 /// These kernels, all of which have to be from source.
